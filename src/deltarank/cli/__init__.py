@@ -1,0 +1,5 @@
+"""The command ``deltarank``."""
+
+from deltarank.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,1 @@
+"""Numba functions: compiled loops that release the GIL and know nothing of the library."""

@@ -1,0 +1,36 @@
+"""Sums without rounding, so that no order or batching of the terms can change them."""
+
+import numpy as np
+from numba import njit
+
+# A float64 has exponents over 2,100 binary places, 53 of them a term: Shewchuk's expansion of any
+# sum has at most 40 non-overlapping parts.
+MAX_PARTS = 64
+
+
+@njit(nogil=True, cache=True)
+def add_exactly(parts, n_parts, values):
+    """Add `values` to the expansion ``parts[:n_parts]`` in place; return its new length.
+
+    Shewchuk's grow-expansion: the parts do not overlap and add up to the sum exactly.
+    """
+    for value in values:
+        kept = 0
+        for j in range(n_parts):
+            other = parts[j]
+            if abs(value) < abs(other):
+                value, other = other, value
+            high = value + other
+            low = other - (high - value)
+            if low != 0.0:
+                parts[kept] = low
+                kept += 1
+            value = high
+        parts[kept] = value
+        n_parts = kept + 1
+    return n_parts
+
+
+def empty_parts():
+    """Return room for an expansion."""
+    return np.zeros(MAX_PARTS)

@@ -1,0 +1,207 @@
+"""Label sets in one form: whatever Y is given as, kernels see lists of relevant labels."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from deltarank.kernels.dense_labels import list_marked
+
+FORMS = "a zero-one array or sparse matrix with a column a label, or a list of label sets"
+
+
+class LabelSets(NamedTuple):
+    """Relevant labels of each row, row after row, as in the index arrays of a CSR matrix.
+
+    ``members[starts[i]:starts[i + 1]]`` are the relevant labels of row ``i``, ascending.
+    """
+
+    starts: NDArray[np.int64]
+    members: NDArray[np.int32]
+    n_labels: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.starts) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of relevant labels of each row, s."""
+        return np.diff(self.starts)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Row of each member."""
+        return np.repeat(np.arange(self.n_rows), self.sizes)
+
+    @property
+    def trivial(self) -> NDArray[np.bool_]:
+        """Whether a row has no pair to rank: no label is relevant, or all are."""
+        return (self.sizes == 0) | (self.sizes == self.n_labels)
+
+
+def label_sets(
+    Y: Any,
+    *,
+    n_labels: int | None = None,
+    classes: Sequence[Any] | NDArray[Any] | None = None,
+    argument: str = "Y",
+) -> LabelSets:
+    """Bring label sets of any accepted form into one.
+
+    Parameters
+    ----------
+    Y : array, sparse matrix, data frame or list of label sets
+        Zero-one matrix of shape (n, m), or one collection of labels a row: column indices, or names
+        when `classes` is given.
+    n_labels : int, optional
+        Number of labels m, where the caller knows it; Y must then have as many columns.
+    classes : sequence, optional
+        Names of the labels, in column order, for a list of sets of names.
+    argument : str
+        What the caller calls Y, for error messages.
+
+    Examples
+    --------
+    >>> label_sets([{0, 2}, set()], n_labels=3)
+    LabelSets(starts=array([0, 2, 2]), members=array([0, 2], dtype=int32), n_labels=3)
+    """
+    if classes is not None:
+        n_labels = _agreeing(len(classes), n_labels, "classes")
+    if sparse.issparse(Y):
+        found = _from_sparse(Y, argument)
+    elif _is_list_of_sets(Y):
+        return _from_sets(Y, n_labels, classes, argument)
+    else:
+        found = _from_dense(_as_array(Y, argument), argument)
+    if found.n_rows == 0:
+        raise ValueError(f"{argument} must have at least one row; got none")
+    _agreeing(found.n_labels, n_labels, argument)
+    return found
+
+
+def _agreeing(found: int, wanted: int | None, argument: str) -> int:
+    if wanted is not None and found != wanted:
+        raise ValueError(f"{argument} must have {wanted} labels; got {found}")
+    return found
+
+
+def _is_list_of_sets(Y: Any) -> bool:
+    """Tell a list of label collections from a matrix written as nested lists.
+
+    Lists of equal length that hold only 0 and 1 are a matrix; sets and ragged lists never are.
+    """
+    if not isinstance(Y, list | tuple) or len(Y) == 0:
+        return False
+    if any(isinstance(row, set | frozenset) for row in Y):
+        return True
+    if not all(isinstance(row, list | tuple | np.ndarray) for row in Y):
+        return False
+    lengths = {len(row) for row in Y}
+    return len(lengths) > 1 or any(value not in (0, 1) for row in Y for value in row)
+
+
+def _as_array(Y: Any, argument: str) -> NDArray[Any]:
+    array = np.asarray(Y)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{argument} must be {FORMS}; got shape {array.shape}"
+            + ("; use Y.reshape(-1, 1) for a single label" if array.ndim == 1 else "")
+        )
+    if array.dtype == object:
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{argument} must hold only 0 and 1; got values of type {array.dtype}")
+    return array
+
+
+def _from_dense(array: NDArray[Any], argument: str) -> LabelSets:
+    n_rows, n_labels = array.shape
+    if n_labels == 0:
+        raise ValueError(f"{argument} must have at least one label; got shape {array.shape}")
+    marks = np.ascontiguousarray(array != 0)
+    n_marked = np.count_nonzero(marks)
+    if array.dtype != bool and np.count_nonzero(array == 1) < n_marked:
+        row, column = (int(place[0]) for place in np.nonzero(marks & (array != 1)))
+        raise ValueError(_not_zero_one(array[row, column], row, column, argument))
+    starts = np.empty(n_rows + 1, np.int64)
+    members = np.empty(n_marked + 1, np.int32)
+    list_marked(marks, starts, members)
+    return LabelSets(starts, members[:n_marked], n_labels)
+
+
+def _from_sparse(Y: Any, argument: str) -> LabelSets:
+    if Y.ndim != 2 or Y.shape[1] == 0:
+        raise ValueError(f"{argument} must have at least one label; got shape {Y.shape}")
+    matrix = sparse.csr_array(Y)
+    if not matrix.has_canonical_format or not np.all(matrix.data):
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    if matrix.dtype != bool:
+        wrong = np.flatnonzero(matrix.data != 1)
+        if len(wrong):
+            row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+            column = int(matrix.indices[wrong[0]])
+            raise ValueError(_not_zero_one(matrix.data[wrong[0]], row, column, argument))
+    return LabelSets(
+        matrix.indptr.astype(np.int64, copy=False),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.shape[1],
+    )
+
+
+def _not_zero_one(value: Any, row: int, column: int, argument: str) -> str:
+    hint = "; unknown labels are not supported here" if value != value else ""
+    return f"{argument} must hold only 0 and 1; got {value} in row {row}, column {column}{hint}"
+
+
+def _from_sets(
+    Y: Sequence[Iterable[Any]],
+    n_labels: int | None,
+    classes: Sequence[Any] | NDArray[Any] | None,
+    argument: str,
+) -> LabelSets:
+    if n_labels is None:
+        raise ValueError(
+            f"{argument} is a list of label sets, so the number of labels is unknown; "
+            "pass a zero-one matrix or name the labels with classes="
+        )
+    names = range(n_labels) if classes is None else list(classes)
+    column_of = {name: column for column, name in enumerate(names)}
+    rows = []
+    for i, labels in enumerate(Y):
+        try:
+            rows.append(sorted({column_of[label] for label in labels}))
+        except KeyError as unknown:
+            wanted = f"0 to {n_labels - 1}" if classes is None else "in classes"
+            raise ValueError(
+                f"{argument} holds the unknown label {unknown} in row {i}; labels must be {wanted}"
+            ) from None
+        except TypeError:
+            raise ValueError(f"{argument} must be {FORMS}; row {i} is {labels!r}") from None
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    members = np.array([label for row in rows for label in row], dtype=np.int32)
+    return LabelSets(starts, members, n_labels)
+
+
+def row_numbers(values: Any, n_rows: int, argument: str, *, of: str = "row") -> NDArray[np.float64]:
+    """Check a vector of finite, non-negative numbers, one a row (or label: say so with `of`)."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{argument} must be numbers; got values of type {array.dtype}")
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"{argument} must have shape ({n_rows},), a value a {of}; got shape {array.shape}"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"{argument} must be finite and not negative; got {array[wrong[0]]} at {of} {wrong[0]}"
+        )
+    return array.astype(np.float64)

@@ -1,0 +1,129 @@
+"""Surrogate losses phi of a margin, and what each one's minimiser says about a probability."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, xlogy
+
+Floats = NDArray[np.float64]
+
+
+class Loss(NamedTuple):
+    """A surrogate, elementwise in the margin; value and derivative share their costly part.
+
+    For a label relevant with probability eta the expected loss of a score t is
+    ``eta phi(t) + (1 - eta) phi(-t)``. `link` maps eta to its minimiser and `bayes_risk` to its
+    minimum; `inverse_link` maps a score to the probability it stands for. `proper_curvature` is
+    minus the second derivative of the minimum, the weight in the regret integral, Eq. (24). They
+    are None for a loss whose expectation has no minimiser.
+    """
+
+    value_and_derivative: Callable[[Any], tuple[Floats, Floats]]
+    curvature: Callable[[Any], Floats]
+    link: Callable[[Any], Floats] | None
+    inverse_link: Callable[[Any], Floats] | None
+    bayes_risk: Callable[[Any], Floats] | None
+    proper_curvature: Callable[[Any], Floats] | None
+
+    def value(self, margin: Any) -> Floats:
+        """Return phi alone."""
+        return self.value_and_derivative(margin)[0]
+
+
+def _exponential(margin: Any) -> tuple[Floats, Floats]:
+    value = np.exp(-np.asarray(margin, dtype=float))
+    return value, -value
+
+
+def _logistic(margin: Any) -> tuple[Floats, Floats]:
+    margin = np.asarray(margin, dtype=float)
+    return np.logaddexp(0.0, -margin), -expit(-margin)
+
+
+def _squared(margin: Any) -> tuple[Floats, Floats]:
+    rest = 1 - np.asarray(margin, dtype=float)
+    return rest**2, -2 * rest
+
+
+def _squared_hinge(margin: Any) -> tuple[Floats, Floats]:
+    rest = np.maximum(1 - np.asarray(margin, dtype=float), 0)
+    return rest**2, -2 * rest
+
+
+def _hinge(margin: Any) -> tuple[Floats, Floats]:
+    # At the kink any slope in [-1, 0] is one; the right-hand one is taken.
+    rest = np.maximum(1 - np.asarray(margin, dtype=float), 0)
+    return rest, -(rest > 0).astype(float)
+
+
+def _linear(margin: Any) -> tuple[Floats, Floats]:
+    margin = np.asarray(margin, dtype=float)
+    return -margin, -np.ones_like(margin)
+
+
+def _binary_entropy(eta: Any) -> Floats:
+    return np.asarray(-xlogy(eta, eta) - xlogy(1 - np.asarray(eta), 1 - np.asarray(eta)))
+
+
+def _spread(eta: Any) -> Floats:
+    """Return eta (1 - eta)."""
+    eta = np.asarray(eta, dtype=float)
+    return eta * (1 - eta)
+
+
+def _centred(eta: Any) -> Floats:
+    return 2 * np.asarray(eta, dtype=float) - 1
+
+
+LOSSES: dict[str, Loss] = {
+    "exponential": Loss(
+        value_and_derivative=_exponential,
+        curvature=lambda t: _exponential(t)[0],
+        link=lambda eta: logit(eta) / 2,
+        inverse_link=lambda t: expit(2 * np.asarray(t)),
+        bayes_risk=lambda eta: 2 * np.sqrt(_spread(eta)),
+        proper_curvature=lambda eta: _spread(eta) ** -1.5 / 2,
+    ),
+    "logistic": Loss(
+        value_and_derivative=_logistic,
+        curvature=lambda t: expit(t) * expit(-np.asarray(t)),
+        link=logit,
+        inverse_link=expit,
+        bayes_risk=_binary_entropy,
+        proper_curvature=lambda eta: 1 / _spread(eta),
+    ),
+    "squared": Loss(
+        value_and_derivative=_squared,
+        curvature=lambda t: np.full(np.shape(t), 2.0),
+        link=_centred,
+        inverse_link=lambda t: (np.asarray(t) + 1) / 2,
+        bayes_risk=lambda eta: 4 * _spread(eta),
+        proper_curvature=lambda eta: np.full(np.shape(eta), 8.0),
+    ),
+    "squared_hinge": Loss(
+        value_and_derivative=_squared_hinge,
+        curvature=lambda t: np.where(np.asarray(t) < 1, 2.0, 0.0),
+        link=_centred,
+        inverse_link=lambda t: (np.clip(t, -1, 1) + 1) / 2,
+        bayes_risk=lambda eta: 4 * _spread(eta),
+        proper_curvature=lambda eta: np.full(np.shape(eta), 8.0),
+    ),
+    "hinge": Loss(
+        value_and_derivative=_hinge,
+        curvature=lambda t: np.zeros(np.shape(t)),
+        link=lambda eta: np.sign(_centred(eta)),
+        inverse_link=None,
+        bayes_risk=lambda eta: 1 - np.abs(_centred(eta)),
+        proper_curvature=None,
+    ),
+    "linear": Loss(
+        value_and_derivative=_linear,
+        curvature=lambda t: np.zeros(np.shape(t)),
+        link=None,
+        inverse_link=None,
+        bayes_risk=None,
+        proper_curvature=None,
+    ),
+}

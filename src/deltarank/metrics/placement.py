@@ -1,0 +1,83 @@
+"""The one pass all ranking metrics share: where the relevant labels stand."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.kernels.positions import place_relevant
+from deltarank.labels import LabelSets, label_sets
+from deltarank.threads import n_threads, row_blocks, run
+
+_USED_AS_THEY_ARE = (np.float32, np.float64)
+
+
+class Placement(NamedTuple):
+    """Ranked position of each relevant label: a value a member of `labels`.
+
+    `above` labels score higher and `tied` the same (itself included); of those `better` and
+    `equal` are relevant. `Y` is kept in its original form for weights that are callables.
+    """
+
+    labels: LabelSets
+    Y: Any
+    above: NDArray[np.int32]
+    tied: NDArray[np.int32]
+    better: NDArray[np.int32]
+    equal: NDArray[np.int32]
+
+    def row_sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Add up a value a member to a value a row."""
+        return self._reduce(np.add, values)
+
+    def row_maxima(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Take the largest of a value a member, a row; 0 where there is none."""
+        return self._reduce(np.maximum, values)
+
+    def _reduce(self, operation: np.ufunc, values: NDArray[Any]) -> NDArray[np.float64]:
+        result = np.zeros(self.labels.n_rows)
+        occupied = self.labels.sizes > 0
+        if occupied.any():
+            result[occupied] = operation.reduceat(values, self.labels.starts[:-1][occupied])
+        return result
+
+
+def place(Y: Any, scores: Any, classes: Any = None) -> Placement:
+    """Check labels and scores, and place each relevant label in its row's ranking."""
+    scores = check_scores(scores)
+    labels = label_sets(Y, n_labels=scores.shape[1], classes=classes)
+    if labels.n_rows != len(scores):
+        raise ValueError(
+            f"scores must have a row for each of the {labels.n_rows} rows of Y; "
+            f"got shape {scores.shape}"
+        )
+    counts = np.empty((4, len(labels.members)), np.int32)
+    tasks = [
+        partial(
+            place_relevant,
+            labels.starts, labels.members, scores, rows.start, rows.stop, *counts,
+        )
+        for rows in row_blocks(labels.n_rows, -(-labels.n_rows // n_threads()))
+    ]  # fmt: skip
+    for row in run(tasks):
+        if row >= 0:
+            raise ValueError(
+                f"scores must be finite; row {row} holds NaN or infinity "
+                "(replace them, or clip scores to a large finite value)"
+            )
+    return Placement(labels, Y, *counts)
+
+
+def check_scores(scores: Any) -> NDArray[Any]:
+    """Bring scores to a C-ordered float32 or float64 matrix."""
+    array = np.asarray(scores)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"scores must be numbers; got values of type {array.dtype}")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(
+            f"scores must have shape (n, m), a row an instance and a column a label; "
+            f"got shape {array.shape}"
+        )
+    wanted = array.dtype if array.dtype in _USED_AS_THEY_ARE else np.float64
+    return np.ascontiguousarray(array, dtype=wanted)

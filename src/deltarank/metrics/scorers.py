@@ -1,0 +1,70 @@
+"""Metrics as scikit-learn scorers: pass one as ``scoring=`` to a search or cross-validation."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.choices import choose
+from deltarank.metrics.rows import METRICS
+from deltarank.metrics.streaming import StreamingMetric
+
+
+@dataclass(frozen=True)
+class RankingScorer:
+    """Score a fitted estimator by a ranking metric, greater being better.
+
+    Call it as scikit-learn does, ``scorer(estimator, X, Y)``. The estimator needs
+    ``decision_function`` or ``predict_proba``; if Y holds label names, also ``classes_``.
+    """
+
+    metric: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, estimator: Any, X: Any, Y: Any, sample_weight: Any = None) -> float:
+        """Return the metric of the estimator's scores, its sign such that greater is better."""
+        stream = StreamingMetric(self.metric, **self.options)
+        named = isinstance(Y, list | tuple)
+        classes = getattr(estimator, "classes_", None) if named else None
+        stream.update(Y, _scores(estimator, X), sample_weight, classes=classes)
+        return stream.result() if METRICS[self.metric].greater_is_better else -stream.result()
+
+
+def _scores(estimator: Any, X: Any) -> NDArray[Any]:
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(X))
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"{type(estimator).__name__} has neither decision_function nor predict_proba, "
+            "so there are no scores to rank by"
+        )
+    probabilities = estimator.predict_proba(X)
+    if isinstance(probabilities, list):  # one (n, 2) array a label, as from MultiOutputClassifier
+        return np.column_stack([p[:, 1] for p in probabilities])
+    return np.asarray(probabilities)
+
+
+SCORERS: dict[str, RankingScorer] = {
+    "neg_rank_loss": RankingScorer("rank_loss"),
+    "neg_coverage": RankingScorer("coverage"),
+    "neg_one_error": RankingScorer("one_error"),
+    "average_precision": RankingScorer("average_precision"),
+    "ndcg": RankingScorer("ndcg_at_k"),
+    **{f"precision_at_{k}": RankingScorer("precision_at_k", {"k": k}) for k in (1, 3, 5)},
+    **{f"recall_at_{k}": RankingScorer("recall_at_k", {"k": k}) for k in (1, 3, 5)},
+    **{f"ndcg_at_{k}": RankingScorer("ndcg_at_k", {"k": k}) for k in (1, 3, 5)},
+}
+
+
+def get_scorer(name: str) -> RankingScorer:
+    """Return a scorer by name, for ``scoring=``.
+
+    For other options build one: ``RankingScorer("rank_loss", {"weight": "uniform"})``.
+
+    Examples
+    --------
+    >>> get_scorer("neg_rank_loss")
+    RankingScorer(metric='rank_loss', options={})
+    """
+    return choose(SCORERS, name, "scorer")

@@ -1,0 +1,108 @@
+"""Metrics over batches, with a result that does not depend on how rows were batched."""
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.choices import choose
+from deltarank.kernels.exact_sum import add_exactly, empty_parts
+from deltarank.labels import row_numbers
+from deltarank.metrics.placement import Placement, place
+from deltarank.metrics.rows import METRICS
+
+
+class ExactSum:
+    """A running sum that is rounded only when it is read."""
+
+    def __init__(self) -> None:
+        self._parts = empty_parts()
+        self._n_parts = 0
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        """Add the values."""
+        self._n_parts = add_exactly(self._parts, self._n_parts, values)
+
+    def merge(self, other: "ExactSum") -> None:
+        """Add another sum."""
+        self.add(other._parts[: other._n_parts].copy())
+
+    def __float__(self) -> float:
+        return math.fsum(self._parts[: self._n_parts])
+
+
+class StreamingMetric:
+    """Compute a metric batch by batch, in constant memory.
+
+    The sums behind it are exact, so the result is the same, to the last bit, for every order and
+    batching of the rows, and for partial results merged from several workers.
+
+    Parameters
+    ----------
+    metric : str
+        Name of a metric of `deltarank.metrics`, as ``"rank_loss"``.
+    **options
+        Keyword arguments of that metric, as ``k=5`` or ``ties="full"``.
+
+    Examples
+    --------
+    >>> loss = StreamingMetric("rank_loss")
+    >>> loss.update([[1, 0, 0]], [[0.9, 0.1, 0.2]])
+    >>> loss.update([[0, 1, 0]], [[0.9, 0.1, 0.2]])
+    >>> loss.result()
+    0.5
+    """
+
+    def __init__(self, metric: str = "rank_loss", **options: Any) -> None:
+        self.metric = metric
+        self.options = options
+        self._rows = choose(METRICS, metric, "metric").rows
+        known = list(inspect.signature(self._rows).parameters)[1:]
+        for option in options:
+            if option not in known:
+                raise TypeError(
+                    f"{metric} has no option {option!r}; its options are {', '.join(known)}"
+                )
+        self._total, self._units, self._weight = ExactSum(), ExactSum(), ExactSum()
+        self._n_rows = 0
+
+    def update(
+        self, Y: Any, scores: Any, sample_weight: Any = None, *, classes: Any = None
+    ) -> None:
+        """Take in a batch of rows."""
+        self.update_placed(place(Y, scores, classes), sample_weight)
+
+    def update_placed(self, placement: Placement, sample_weight: Any = None) -> None:
+        """Take in a batch whose relevant labels have been placed already."""
+        values, units = self._rows(placement, **self.options)
+        weights = np.array([float(len(values))])
+        if sample_weight is not None:
+            weights = row_numbers(sample_weight, len(values), "sample_weight")
+            values, units = values * weights, units * weights
+        self._total.add(values)
+        self._units.add(units)
+        self._weight.add(weights)
+        self._n_rows += len(values)
+
+    def merge(self, other: "StreamingMetric") -> None:
+        """Take in what another metric of the same kind has seen."""
+        if (other.metric, other.options) != (self.metric, self.options):
+            raise ValueError(
+                f"only like metrics merge; this is {self.metric} with {self.options}, "
+                f"the other {other.metric} with {other.options}"
+            )
+        self._total.merge(other._total)
+        self._units.merge(other._units)
+        self._weight.merge(other._weight)
+        self._n_rows += other._n_rows
+
+    def result(self) -> float:
+        """Return the metric of all rows seen; 0 when none of them has anything to rank."""
+        if self._n_rows == 0:
+            raise ValueError("no rows yet: call update(Y, scores) first")
+        if float(self._weight) == 0:
+            raise ValueError("sample_weight must not be 0 for every row")
+        units = float(self._units)
+        return float(self._total) / units if units > 0 else 0.0

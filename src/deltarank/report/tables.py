@@ -1,0 +1,56 @@
+"""Rows as text: tab-separated for programs, a table for people."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def cell(value: Any) -> str:
+    """Write one value for a table.
+
+    Examples
+    --------
+    >>> cell([0.5, -1.0]), cell(True), cell(0.025)
+    ('0.5 -1', 'yes', '0.025')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return " ".join(cell(item) for item in value)
+    return str(value)
+
+
+def to_tsv(rows: Iterable[Row]) -> str:
+    """Write rows as tab-separated lines under a line of names.
+
+    Examples
+    --------
+    >>> print(to_tsv([{"a": 1, "b": "x"}]), end="")
+    a	b
+    1	x
+    """
+    rows = list(rows)
+    lines = [list(rows[0]), *([cell(value) for value in row.values()] for row in rows)]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def to_json_lines(rows: Iterable[Row]) -> str:
+    """Write rows as JSON, a line each."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def to_table(rows: list[Row], title: str) -> Any:
+    """Make a table for a terminal."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for name, value in rows[0].items():
+        is_number = isinstance(value, float) and not isinstance(value, bool)
+        table.add_column(name, justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(cell(value) for value in row.values()))
+    return table

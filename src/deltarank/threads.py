@@ -1,0 +1,82 @@
+"""One thread pool for the kernels: they release the GIL, so Python threads suffice."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import joblib
+
+T = TypeVar("T")
+
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+_pool_lock = threading.Lock()
+_inside = threading.local()
+
+
+def n_threads() -> int:
+    """Return how many threads a pass may use.
+
+    ``DELTARANK_NUM_THREADS`` if set, else ``OMP_NUM_THREADS`` (which joblib sets in its worker
+    processes, so that nested parallelism does not oversubscribe), else the cores this process may
+    use.
+    """
+    for variable in ("DELTARANK_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(variable, "")
+        if text.isdigit() and int(text) > 0:
+            return int(text)
+    return int(joblib.cpu_count())
+
+
+def row_blocks(n_rows: int, rows_per_block: int) -> list[slice]:
+    """Cut ``range(n_rows)`` into consecutive slices of at most ``rows_per_block`` rows.
+
+    Examples
+    --------
+    >>> row_blocks(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [
+        slice(start, min(start + rows_per_block, n_rows))
+        for start in range(0, n_rows, rows_per_block)
+    ]
+
+
+def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run the tasks on the pool and return their results in order.
+
+    A task that itself calls `run` gets its tasks run in place: waiting for its own pool could
+    wait for ever.
+    """
+    if len(tasks) < 2 or n_threads() == 1 or getattr(_inside, "a_task", False):
+        return [task() for task in tasks]
+    return list(_shared_pool().map(_run_inside, tasks))
+
+
+def _run_inside(task: Callable[[], T]) -> T:
+    _inside.a_task = True
+    try:
+        return task()
+    finally:
+        _inside.a_task = False
+
+
+def _shared_pool() -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    with _pool_lock:
+        if _pool is None or _pool_size != n_threads():
+            _pool_size = n_threads()
+            _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="deltarank")
+        return _pool
+
+
+def _forget_pool() -> None:
+    """Drop the pool in a forked child, where its threads do not exist."""
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

@@ -1,0 +1,150 @@
+"""The package as a whole: what importing costs, what documents claim, files and threads."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import deltarank
+from deltarank import files
+from deltarank.threads import row_blocks, run
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+HEAVY = {"sklearn", "numba", "scipy", "matplotlib", "torch", "dask", "pandas", "onnx", "fastapi"}
+
+
+def python(code, **options):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, **options
+    )
+
+
+def loaded_after(statement):
+    result = python(f"import sys\n{statement}\nprint(*{{m.split('.')[0] for m in sys.modules}})")
+    assert result.returncode == 0, result.stderr
+    return set(result.stdout.split())
+
+
+def test_importing_the_package_or_its_command_loads_no_heavy_library():
+    assert not loaded_after("import deltarank") & (HEAVY | {"numpy"})
+    assert not loaded_after("import deltarank.cli") & (HEAVY | {"numpy"})
+
+
+def test_using_the_metrics_loads_no_optional_library():
+    optional = HEAVY - {"numba", "scipy"}
+    assert not loaded_after("import deltarank.metrics, deltarank.theory") & optional
+
+
+def test_every_public_name_is_there():
+    for name in deltarank.__all__:
+        assert getattr(deltarank, name) is not None
+        assert name in dir(deltarank)
+    with pytest.raises(AttributeError, match="has no attribute 'rnk_loss'"):
+        _ = deltarank.rnk_loss
+
+
+def test_versions_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == deltarank.__version__
+    assert f"## {deltarank.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_citation_of_an_equation_leads_somewhere():
+    known = set(re.findall(r"^\| \((\d+)\) \|", (ROOT / "docs/equations.md").read_text(), re.M))
+    assert known == {str(number) for number in range(1, len(known) + 1)}
+    places = [*SOURCES, *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    for place in places:
+        text = place.read_text()
+        for citation in re.findall(r"Eq\. (\(\d+\)(?:(?:,| and| or) \(\d+\))*)", text):
+            for number in re.findall(r"\d+", citation):
+                assert number in known, f"{place.name} cites Eq. ({number})"
+
+
+def test_links_between_documents_lead_somewhere():
+    for page in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_continuous_integration_runs_the_test_command_of_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    commands = re.findall(r"```console\n\$ (.+?)\n", readme)
+    tests = [command for command in commands if command.endswith("pytest")]
+    assert len(tests) == 1
+    assert tests[0] in (ROOT / ".ci/run").read_text()
+
+
+def test_the_lock_file_names_every_dependency_and_no_registry():
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for requirement in project["dependencies"]:
+        name = re.match(r"[\w-]+", requirement).group()
+        assert re.search(rf"^{name}==[^\n]+\\\n    --hash=sha256:", lock, re.M), name
+
+
+class TestFiles:
+    def test_a_failed_write_leaves_the_old_file_and_no_litter(self, tmp_path, monkeypatch):
+        target = tmp_path / "model"
+        files.write_whole(target, "old")
+
+        def full(_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            files.write_whole(target, "new")
+        assert target.read_text() == "old"
+        assert os.listdir(tmp_path) == ["model"]
+
+    def test_folders_are_made_and_files_are_readable_by_others(self, tmp_path):
+        target = tmp_path / "a" / "b"
+        files.write_whole(target, b"\x00\x01")
+        assert target.read_bytes() == b"\x00\x01"
+        plain = tmp_path / "plain"
+        plain.write_text("")
+        assert target.stat().st_mode == plain.stat().st_mode
+
+
+class TestThreads:
+    def test_results_come_in_order_also_from_tasks_within_tasks(self, monkeypatch):
+        monkeypatch.setenv("DELTARANK_NUM_THREADS", "2")
+
+        def outer(i):
+            return run([partial(pow, i, j) for j in range(4)])
+
+        expected = [[i**j for j in range(4)] for i in range(8)]
+        assert run([partial(outer, i) for i in range(8)]) == expected
+
+    def test_errors_reach_the_caller(self, monkeypatch):
+        monkeypatch.setenv("DELTARANK_NUM_THREADS", "2")
+        with pytest.raises(ZeroDivisionError):
+            run([partial(divmod, 1, 0), partial(divmod, 1, 1)])
+
+    def test_blocks_cover_all_rows_once(self):
+        for n in (1, 7, 8, 9):
+            rows = np.concatenate([np.arange(n)[block] for block in row_blocks(n, 4)])
+            assert rows.tolist() == list(range(n))
+
+    def test_a_forked_child_can_use_the_pool(self):
+        code = """
+import os, numpy as np
+os.environ["DELTARANK_NUM_THREADS"] = "2"
+from deltarank import rank_loss
+Y, S = np.eye(40, dtype=int), np.eye(40)
+assert rank_loss(Y, S) == 0
+child = os.fork()
+if child == 0:
+    os._exit(0 if rank_loss(Y, S) == 0 else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+        result = python(code)
+        assert result.returncode == 0, result.stderr
