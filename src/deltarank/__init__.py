@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltarank import datasets, metrics, theory
     from deltarank.metrics import rank_loss
+    from deltarank.rankers import WeightedBinaryRelevance
+    from deltarank.splits import LabelStratifiedKFold
     from deltarank.weights import instance_weights, weight_diagnostics
 
 __version__ = "0.1.0"
 
 # Loaded on first use, so that `import deltarank` and `deltarank --help` stay instant.
 _HOME = {
+    "LabelStratifiedKFold": "deltarank.splits",
+    "WeightedBinaryRelevance": "deltarank.rankers",
     "datasets": "deltarank.datasets",
     "metrics": "deltarank.metrics",
     "theory": "deltarank.theory",
@@ -21,6 +25,8 @@ _HOME = {
 }
 
 __all__ = [  # noqa: RUF022
+    "WeightedBinaryRelevance",
+    "LabelStratifiedKFold",
     "instance_weights",
     "weight_diagnostics",
     "rank_loss",

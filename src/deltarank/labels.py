@@ -74,7 +74,7 @@ def label_sets(
         n_labels = _agreeing(len(classes), n_labels, "classes")
     if sparse.issparse(Y):
         found = _from_sparse(Y, argument)
-    elif _is_list_of_sets(Y):
+    elif is_list_of_sets(Y):
         return _from_sets(Y, n_labels, classes, argument)
     else:
         found = _from_dense(_as_array(Y, argument), argument)
@@ -90,7 +90,7 @@ def _agreeing(found: int, wanted: int | None, argument: str) -> int:
     return found
 
 
-def _is_list_of_sets(Y: Any) -> bool:
+def is_list_of_sets(Y: Any) -> bool:
     """Tell a list of label collections from a matrix written as nested lists.
 
     Lists of equal length that hold only 0 and 1 are a matrix; sets and ragged lists never are.

@@ -1,0 +1,163 @@
+"""What all rankers share: reading labels, ranking in chunks, predicting in the form labels came."""
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from deltarank.kernels.top_labels import select_top
+from deltarank.labels import row_numbers
+from deltarank.metrics import rank_loss
+from deltarank.rankers.targets import PREDICTIONS, Targets, read_targets
+from deltarank.threads import row_blocks, run
+from deltarank.weights import Weight, normalized, raw_weights
+
+# Scores of so many cells at a time: 16 MB of float32, small beside any model worth chunking for.
+CELLS_PER_CHUNK = 4_000_000
+# A label never (always) relevant in training scores this, below (above) any that was fitted.
+LAST, FIRST = -1e30, 1e30
+
+
+class Ranker(ClassifierMixin, BaseEstimator, ABC):
+    """Base of the rankers: `fit` keeps `classes_`, `_scores` gives the scores of checked rows."""
+
+    _needs_finite = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = not self._needs_finite
+        return tags
+
+    @abstractmethod
+    def _scores(self, X: Any) -> NDArray[Any]:
+        """Return the scores (n, m) of checked rows."""
+
+    def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
+        """Check features; sparse ones become CSR, other numbers than float32 become float64."""
+        return validate_data(
+            self,
+            X,
+            reset=fitting,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=True if self._needs_finite else "allow-nan",
+        )
+
+    def _check_labels(self, Y: Any, n_rows: int) -> Targets:
+        """Read labels and remember their names and form."""
+        targets = read_targets(Y)
+        if targets.labels.n_rows != n_rows:
+            raise ValueError(
+                f"X and Y must have the same number of rows; X has {n_rows} and "
+                f"Y has {targets.labels.n_rows}"
+            )
+        self.classes_ = targets.classes
+        self._form = targets.form
+        return targets
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return the scores (n, m), higher first; (n,) when fitted on a vector of two classes."""
+        check_is_fitted(self)
+        scores = self._scores(self._check_rows(X))
+        return scores[:, 0] if self._form == "binary" else scores
+
+    def rank(self, X: Any, top: int | None = None) -> NDArray[Any]:
+        """Rank labels, best first.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+        top : int, optional
+            How many labels a row; all by default. Scores are held for a chunk of rows only.
+
+        Returns
+        -------
+        names : array of shape (n, top)
+            Names of the labels (column indices when Y had none); ties in column order.
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X)
+        n_labels = len(self.classes_)
+        top = n_labels if top is None else _check_top(top, n_labels)
+        n_rows = _num_samples(X)
+        ranked = np.empty((n_rows, top), np.intp)
+        for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // n_labels)):
+            select_in_threads(self._all_class_scores(_safe_indexing(X, rows)), ranked[rows])
+        return self.classes_[ranked]
+
+    def _all_class_scores(self, X: Any) -> NDArray[Any]:
+        """Return a score a class, also where two classes share one label."""
+        scores = self._scores(X)
+        if self._form == "binary" and len(self.classes_) == 2:
+            return np.hstack([-scores, scores])
+        return scores
+
+    def predict(self, X: Any) -> Any:
+        """Return the labels more likely relevant than not, in the form Y had.
+
+        "Likely" in the sense of `marginal_weights`. For a vector of classes: the best class.
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X)
+        scores = self._scores(X)
+        return PREDICTIONS[self._form](scores, self._relevance(scores) > 0.5, self.classes_)
+
+    def marginal_weights(self, X: Any) -> NDArray[Any]:
+        """Return eta_l(x), what the scores estimate, Eq. (23): the *weighted* chance of label l.
+
+        It is Delta_l^1 / W, not P(y_l = 1 | x): each label set counts with its weight w(y). With
+        ``weight="uniform"`` it is the probability given that the row has a pair to rank.
+        """
+        check_is_fitted(self)
+        return self._relevance(self._scores(self._check_rows(X)))
+
+    def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
+        return expit(scores)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return 1 - rank loss; for a vector of classes, the accuracy."""
+        check_is_fitted(self)
+        if self._form in ("binary", "classes"):
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        names = self.classes_ if self._form == "sets" else None
+        scores = self.decision_function(X)
+        return 1.0 - float(rank_loss(y, scores, sample_weight=sample_weight, classes=names))
+
+
+def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: Any) -> Any:
+    """Return w(y) with mean 1 over the rows with a pair, Eq. (44), times `sample_weight`."""
+    labels = targets.labels
+    weights = normalized(raw_weights(labels, Y, weight), labels)
+    if sample_weight is not None:
+        weights = weights * row_numbers(sample_weight, labels.n_rows, "sample_weight")
+        if not weights.any():
+            raise ValueError(
+                "sample_weight times weight is zero in every row, so no row counts; "
+                "give a positive sample_weight to a row with a pair to rank"
+            )
+    return weights
+
+
+def select_in_threads(scores: NDArray[Any], ranked: NDArray[np.intp]) -> None:
+    """Write the best columns of each row of scores, rows shared out among threads."""
+    top = ranked.shape[1]
+    blocks = row_blocks(len(scores), 1024)
+    run([partial(select_top, scores[rows], top, ranked[rows]) for rows in blocks])
+
+
+def _check_top(top: Any, n_labels: int) -> int:
+    if not isinstance(top, int | np.integer) or isinstance(top, bool) or not 1 <= top <= n_labels:
+        raise ValueError(
+            f"top must be an integer from 1 to the number of labels, {n_labels}; got {top!r}"
+        )
+    return int(top)

@@ -1,0 +1,15 @@
+"""scikit-learn's own checks, for every ranker, with no expected failures."""
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from deltarank import WeightedBinaryRelevance
+
+RANKERS = [WeightedBinaryRelevance(LogisticRegression())]
+
+
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf")
+@parametrize_with_checks(RANKERS)
+def test_scikit_learn_accepts_the_ranker(estimator, check):
+    check(estimator)
