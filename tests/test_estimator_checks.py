@@ -4,9 +4,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from deltarank import WeightedBinaryRelevance
+from deltarank import LogisticRanker, LogisticRankerCV, WeightedBinaryRelevance
 
-RANKERS = [WeightedBinaryRelevance(LogisticRegression())]
+RANKERS = [
+    LogisticRanker(),
+    LogisticRankerCV(Cs=[0.1, 10.0], cv=2),
+    WeightedBinaryRelevance(LogisticRegression()),
+]
 
 
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan or inf")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltarank import datasets, metrics, theory
     from deltarank.metrics import rank_loss
-    from deltarank.rankers import WeightedBinaryRelevance
+    from deltarank.rankers import LogisticRanker, LogisticRankerCV, WeightedBinaryRelevance
     from deltarank.splits import LabelStratifiedKFold
     from deltarank.weights import instance_weights, weight_diagnostics
 
@@ -15,6 +15,8 @@ __version__ = "0.1.0"
 # Loaded on first use, so that `import deltarank` and `deltarank --help` stay instant.
 _HOME = {
     "LabelStratifiedKFold": "deltarank.splits",
+    "LogisticRanker": "deltarank.rankers",
+    "LogisticRankerCV": "deltarank.rankers",
     "WeightedBinaryRelevance": "deltarank.rankers",
     "datasets": "deltarank.datasets",
     "metrics": "deltarank.metrics",
@@ -25,6 +27,8 @@ _HOME = {
 }
 
 __all__ = [  # noqa: RUF022
+    "LogisticRanker",
+    "LogisticRankerCV",
     "WeightedBinaryRelevance",
     "LabelStratifiedKFold",
     "instance_weights",

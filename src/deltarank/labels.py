@@ -38,6 +38,12 @@ class LabelSets(NamedTuple):
         """Row of each member."""
         return np.repeat(np.arange(self.n_rows), self.sizes)
 
+    def to_csr(self) -> sparse.csr_array:
+        """Return the label sets as a zero-one matrix."""
+        ones = np.ones(len(self.members), np.int8)
+        shape = (self.n_rows, self.n_labels)
+        return sparse.csr_array((ones, self.members, self.starts), shape=shape)
+
     @property
     def trivial(self) -> NDArray[np.bool_]:
         """Whether a row has no pair to rank: no label is relevant, or all are."""

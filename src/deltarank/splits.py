@@ -50,7 +50,8 @@ class LabelStratifiedKFold:
         labels = label_sets(Y)
         if labels.n_rows < self.n_splits:
             raise ValueError(
-                f"n_splits must be at most the number of rows, {labels.n_rows}; got {self.n_splits}"
+                f"n_splits must be at most the number of rows; got {self.n_splits} "
+                f"with n_samples={labels.n_rows}"
             )
         generator = np.random.default_rng(self.random_state)
         by_label = np.argsort(labels.members, kind="stable")

@@ -83,7 +83,7 @@ def instance_weights(
     """
     labels = label_sets(Y, n_labels=n_labels)
     weights = raw_weights(labels, Y, weight)
-    return normalized(weights, labels) if normalize else weights
+    return normalized(weights, labels, np.ones(len(weights))) if normalize else weights
 
 
 def raw_weights(labels: LabelSets, Y: Any, weight: Weight) -> Floats:
@@ -112,9 +112,12 @@ def _cut_off(weight: tuple[Any, ...]) -> Callable[[NDArray[Any], int], Floats]:
     return lambda sizes, n_labels: inverse_ideal_gain(sizes, n_labels, int(k))
 
 
-def normalized(weights: Floats, labels: LabelSets) -> Floats:
-    """Scale to mean 1 over the non-trivial rows; all 1 when there are none."""
-    ranked = ~labels.trivial
+def normalized(weights: Floats, labels: LabelSets, counts: Floats) -> Floats:
+    """Scale to mean 1 over the non-trivial rows, each counted as often as `counts` says.
+
+    All 1 when there are no such rows.
+    """
+    ranked = ~labels.trivial & (counts > 0)
     if not ranked.any():
         return np.ones(labels.n_rows)
     # Divided by the largest first, so that no sum of tiny or huge weights under- or overflows.
@@ -124,7 +127,7 @@ def normalized(weights: Floats, labels: LabelSets) -> Floats:
             "weight gives 0 to every row that has a pair to rank; nothing can be learned from them"
         )
     scaled = weights / largest
-    return np.asarray(scaled / scaled[ranked].mean())
+    return np.asarray(scaled / np.average(scaled[ranked], weights=counts[ranked]))
 
 
 class WeightDiagnostics(NamedTuple):

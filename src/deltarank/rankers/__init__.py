@@ -1,5 +1,7 @@
 """Rankers: scikit-learn estimators that put labels in order."""
 
+from deltarank.rankers.logistic import LogisticRanker
+from deltarank.rankers.logistic_cv import LogisticRankerCV
 from deltarank.rankers.reduction import WeightedBinaryRelevance
 
-__all__ = ["WeightedBinaryRelevance"]
+__all__ = ["LogisticRanker", "LogisticRankerCV", "WeightedBinaryRelevance"]

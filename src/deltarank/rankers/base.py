@@ -88,7 +88,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         X = self._check_rows(X)
         n_labels = len(self.classes_)
-        top = n_labels if top is None else _check_top(top, n_labels)
+        top = n_labels if top is None else check_top(top, n_labels)
         n_rows = _num_samples(X)
         ranked = np.empty((n_rows, top), np.intp)
         for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // n_labels)):
@@ -135,16 +135,21 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
 
 def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: Any) -> Any:
-    """Return w(y) with mean 1 over the rows with a pair, Eq. (44), times `sample_weight`."""
+    """Return `sample_weight` times w(y), of mean 1 over the rows with a pair, Eq. (44).
+
+    The mean counts a row as often as its sample weight says, so that a weight of 2 is the same as
+    the row given twice.
+    """
     labels = targets.labels
-    weights = normalized(raw_weights(labels, Y, weight), labels)
+    counts = np.ones(labels.n_rows)
     if sample_weight is not None:
-        weights = weights * row_numbers(sample_weight, labels.n_rows, "sample_weight")
-        if not weights.any():
-            raise ValueError(
-                "sample_weight times weight is zero in every row, so no row counts; "
-                "give a positive sample_weight to a row with a pair to rank"
-            )
+        counts = row_numbers(sample_weight, labels.n_rows, "sample_weight")
+    weights = counts * normalized(raw_weights(labels, Y, weight), labels, counts)
+    if not weights.any():
+        raise ValueError(
+            "sample_weight times weight is zero in every row, so no row counts; "
+            "give a positive sample_weight to a row with a pair to rank"
+        )
     return weights
 
 
@@ -155,7 +160,8 @@ def select_in_threads(scores: NDArray[Any], ranked: NDArray[np.intp]) -> None:
     run([partial(select_top, scores[rows], top, ranked[rows]) for rows in blocks])
 
 
-def _check_top(top: Any, n_labels: int) -> int:
+def check_top(top: Any, n_labels: int) -> int:
+    """Return `top` as an integer, or refuse it."""
     if not isinstance(top, int | np.integer) or isinstance(top, bool) or not 1 <= top <= n_labels:
         raise ValueError(
             f"top must be an integer from 1 to the number of labels, {n_labels}; got {top!r}"

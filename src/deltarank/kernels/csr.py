@@ -1,0 +1,119 @@
+"""Chunks of rows of a CSR matrix times dense blocks, and the transposed product.
+
+The label axis is contiguous: each stored value multiplies one row of the coefficients, a few
+vector registers wide. Memory is the limit, so a batch is best so narrow that its coefficients
+stay in the second-level cache.
+"""
+
+import numpy as np
+from numba import njit
+
+from deltarank.kernels.logistic import curvature_block, logistic_block, sample_rows
+
+FAST = {"contract"}
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def csr_times_dense(matrix, rows, dense, out):
+    """Write X[rows] @ dense, shape (len(rows), p)."""
+    starts, indices, values = matrix
+    for b in range(rows.shape[0]):
+        target = out[b]
+        target[:] = 0
+        for k in range(starts[rows[b]], starts[rows[b] + 1]):
+            value, source = values[k], dense[indices[k]]
+            for j in range(target.shape[0]):
+                target[j] += value * source[j]
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def add_csr_transposed_times_dense(matrix, rows, dense, out):
+    """Add X[rows].T @ dense to ``out``, shape (d, p)."""
+    starts, indices, values = matrix
+    for b in range(rows.shape[0]):
+        source = dense[b]
+        for k in range(starts[rows[b]], starts[rows[b] + 1]):
+            value, target = values[k], out[indices[k]]
+            for j in range(source.shape[0]):
+                target[j] += value * source[j]
+
+
+@njit(nogil=True, cache=True)
+def csr_chunk(matrix, rows, block, problem, weights, labels, positive_cost, sums, gradient):
+    """Add the losses and gradients of the given rows; gradient is float32, shape (d, p).
+
+    The arguments are those of `deltarank.kernels.dense.dense_chunk`, with
+    ``matrix = (starts, indices, values)``.
+    """
+    coefficients, offsets = problem
+    scores = np.empty((block, coefficients.shape[1]), np.float32)
+    for begin in range(0, rows.shape[0], block):
+        part = rows[begin : begin + block]
+        s = scores[: part.shape[0]]
+        csr_times_dense(matrix, part, coefficients, s)
+        logistic_block(s, offsets, part, weights, labels, positive_cost, sums)
+        add_csr_transposed_times_dense(matrix, part, s, gradient)
+
+
+@njit(nogil=True, cache=True)
+def csr_moments(matrix, rows, weights, n_features):
+    """Return each column's weighted sum and sum of squares, float64."""
+    starts, indices, values = matrix
+    sums, squares = np.zeros(n_features), np.zeros(n_features)
+    for b in range(rows.shape[0]):
+        i = rows[b]
+        for k in range(starts[i], starts[i + 1]):
+            product = weights[i] * np.float64(values[k])
+            sums[indices[k]] += product
+            squares[indices[k]] += product * values[k]
+    return sums, squares
+
+
+@njit(nogil=True, cache=True)
+def add_csr_gram(matrix, rows, row_weights, sums, gram):
+    """Add sum_b w_b x_b to ``sums`` and sum_b w_b x_b x_b^T to ``gram``, float64, over the rows."""
+    starts, indices, values = matrix
+    for b in range(rows.shape[0]):
+        i = rows[b]
+        for k in range(starts[i], starts[i + 1]):
+            product = row_weights[b] * np.float64(values[k])
+            sums[indices[k]] += product
+            target = gram[indices[k]]
+            for q in range(starts[i], starts[i + 1]):
+                target[indices[q]] += product * values[q]
+
+
+@njit(nogil=True, cache=True)
+def csr_label_sums(matrix, rows, weights, labels, sums, masses):
+    """Add up the weights and the weighted rows that are positive for each column.
+
+    ``sums`` has shape (p, d), ``masses`` shape (p,); ``labels`` are those of `logistic_block`.
+    """
+    starts, indices, values = matrix
+    label_starts, members, first_column = labels
+    for b in range(rows.shape[0]):
+        i = rows[b]
+        for q in range(label_starts[i], label_starts[i + 1]):
+            for column in range(first_column[members[q]], first_column[members[q] + 1]):
+                masses[column] += weights[i]
+                target = sums[column]
+                for k in range(starts[i], starts[i + 1]):
+                    target[indices[k]] += weights[i] * values[k]
+
+
+@njit(nogil=True, cache=True)
+def csr_sample(matrix, rows, block, problem, weights, labels, positive_cost, spacing, chosen):
+    """Sample the given rows by curvature; see `deltarank.kernels.dense.dense_sample`."""
+    coefficients, offsets = problem
+    n_columns = coefficients.shape[1]
+    multiplicity = np.zeros(chosen.shape, np.int32)
+    counts = np.zeros(n_columns, np.int64)
+    totals = np.full(n_columns, 0.5)
+    scores = np.empty((block, n_columns), np.float32)
+    for begin in range(0, rows.shape[0], block):
+        part = rows[begin : begin + block]
+        s = scores[: part.shape[0]]
+        csr_times_dense(matrix, part, coefficients, s)
+        curvature_block(s, offsets, part, weights, labels, positive_cost)
+        sample_rows(s, part, spacing, totals, counts, chosen, multiplicity)
+    return counts, multiplicity

@@ -1,0 +1,151 @@
+"""A dense feature matrix, read block by block and standardised on the way."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from deltarank import threads
+from deltarank.kernels.dense import (
+    dense_chunk,
+    dense_label_sums,
+    dense_moments,
+    dense_sample,
+    gather,
+)
+from deltarank.passes.matrices import Array, KernelLabels, Problem, Sample, coordinates
+
+# Beyond this the eigenvectors of G cost more than the passes they save.
+MAX_ROTATED_FEATURES = 4096
+# OpenBLAS has a quicker kernel, without packing, for products of at most this many steps.
+SMALL_PRODUCT = 1_000_000
+ROWS_PER_BLOCK = 256
+ROWS_PER_MOMENT = 2048
+
+
+class DenseMatrix:
+    """A dense matrix, float32 or float64, in any memory order, possibly memory-mapped."""
+
+    def __init__(self, X: Array, rows: Array, weights: Array) -> None:
+        n_features = X.shape[1]
+        blocks = [rows[b] for b in threads.row_blocks(len(rows), ROWS_PER_MOMENT)]
+        total = float(np.sum(weights[rows], dtype=np.float64))
+        center = _total(partial(dense_moments, X, np.zeros(n_features), b, weights) for b in blocks)
+        center = center[0] / total
+        variance = _total(partial(dense_moments, X, center, b, weights) for b in blocks)[1] / total
+        self.scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+        self._matrix = (X, center, 1.0 / self.scale)
+        if n_features <= MAX_ROTATED_FEATURES:
+            gram = _total(partial(self._gram, b, weights) for b in blocks) / total
+            covariance = gram * np.outer(self.scale, self.scale)
+        else:
+            covariance = variance
+        self.coordinates = coordinates(center, covariance)
+        self.flops_per_score = float(n_features)
+
+    def _gram(self, rows: Array, weights: Array) -> Array:
+        x = self.standardised(rows) * np.sqrt(weights[rows])[:, None]
+        return (x.T @ x).astype(np.float64)
+
+    def standardised(self, rows: Array) -> Array:
+        """Return the given rows, centred and scaled, as float32."""
+        x = np.empty((len(rows), len(self.scale)), np.float32)
+        gather(self._matrix, rows, x)
+        return x
+
+    def problem(self, coef: Array, offset: Array) -> Problem:
+        """Return what the kernels multiply by: coefficients of the standardised features."""
+        scaled = np.ascontiguousarray((coef * self.scale).T, dtype=np.float32)
+        return scaled, offset.astype(np.float32)
+
+    def _block(self, n_columns: int) -> int:
+        rows = SMALL_PRODUCT // (len(self.scale) * n_columns)
+        return min(rows, 512) if rows >= 32 else ROWS_PER_BLOCK
+
+    def chunk(
+        self,
+        rows: Array,
+        problem: Problem,
+        weights: Array,
+        labels: KernelLabels,
+        positive_cost: float,
+    ) -> tuple[Array, Array]:
+        """Return sums (3, p) and gradient (p, d) over the given rows; see `logistic_block`."""
+        n_columns = len(problem[1])
+        sums, gradient = np.zeros((3, n_columns)), np.zeros((n_columns, len(self.scale)))
+        dense_chunk(
+            self._matrix,
+            rows,
+            self._block(n_columns),
+            problem,
+            weights,
+            labels,
+            positive_cost,
+            sums,
+            gradient,
+        )
+        return sums, gradient
+
+    def total(self, gradients: list[Array]) -> Array:
+        """Return the sum of the chunks' gradients, shape (p, d)."""
+        return sum(gradients[1:], start=gradients[0])
+
+    def centred(self, sums: Array, masses: Array) -> Array:
+        """Turn the kernels' sums of rows, of total weight ``masses``, into centred features."""
+        return sums * self.scale
+
+    def times(self, rows: Array, coefficients: Array) -> Array:
+        """Return the product of the given rows and the kernels' coefficients."""
+        return self.standardised(rows) @ coefficients
+
+    def label_sums(
+        self, rows: Array, weights: Array, labels: KernelLabels, n_columns: int
+    ) -> tuple[Array, Array]:
+        """Return the weights (p,) and weighted sums (p, d) of each column's positive rows."""
+        sums, masses = np.zeros((n_columns, len(self.scale))), np.zeros(n_columns)
+        dense_label_sums(self._matrix, rows, weights, labels, sums, masses)
+        return masses, sums
+
+    def hessian_flops(self, n_rows: int) -> float:
+        """Return the multiplications of a Hessian from that many rows."""
+        n_features = len(self.scale)
+        return n_rows * n_features**2 / 2 + 2 * n_features**3
+
+    def sample(
+        self,
+        rows: Array,
+        problem: Problem,
+        weights: Array,
+        labels: KernelLabels,
+        positive_cost: float,
+        spacing: Array,
+        at_most: int,
+    ) -> list[Sample]:
+        """Return, for each problem, rows sampled by curvature and how often; see `sample_rows`."""
+        chosen = np.empty((len(spacing), at_most), np.int64)
+        counts, times = dense_sample(
+            self._matrix,
+            rows,
+            self._block(len(spacing)),
+            problem,
+            weights,
+            labels,
+            positive_cost,
+            spacing,
+            chosen,
+        )
+        return [(chosen[j, :c], times[j, :c]) for j, c in enumerate(counts)]
+
+    def hessian(self, rows: Array, curvatures: Array) -> Array:
+        """Return sum_i curvature_i (x_i, 1)(x_i, 1)^T in the solver's variables, float64."""
+        root = np.sqrt(curvatures).astype(np.float32)[:, None]
+        x = np.hstack([self.standardised(rows) * root, root])
+        hessian = (x.T @ x).astype(np.float64)
+        hessian[:-1] *= self.scale[:, None]
+        hessian[:, :-1] *= self.scale
+        return self.coordinates.turned(hessian)
+
+
+def _total(tasks: Iterable[Callable[[], Any]]) -> Any:
+    return sum(threads.run(list(tasks)))

@@ -1,0 +1,244 @@
+"""One pass over data in this machine's memory: values and gradients of all problems at once.
+
+A problem is one label, or one label with one fold held out. Rows are taken in blocks, so no
+(n, m) array is ever held; the blocks are grouped into chunks, one task a chunk.
+"""
+
+import copy
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import ThreadpoolController
+
+from deltarank import threads
+from deltarank.labels import LabelSets
+from deltarank.passes.dense import DenseMatrix
+from deltarank.passes.matrices import Array, KernelLabels, Matrix
+from deltarank.passes.sparse import SparseMatrix
+from deltarank.solvers.lbfgs import Evaluation, Start
+from deltarank.solvers.solution import Solution
+
+MIN_ROWS_PER_CHUNK = 1024
+# More than one a thread, so that a thread that was held up does not hold up the others.
+CHUNKS_PER_THREAD = 2
+# A label that is always or never positive has no finite optimal intercept; at this log-odds its
+# loss is below anything float64 sums can show, so the solver stops there at once.
+LARGEST_LOG_ODDS = 40.0
+_BLAS = ThreadpoolController()
+
+
+class LocalPass:
+    r"""The weighted, penalised logistic objectives of all problems.
+
+    Problem (l, f) minimises, over the rows outside fold f,
+    ``sum_i w_i c_il log(1 + exp(-y_il h_l(x_i))) + ||coef||^2 / (2 C)``.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    labels : LabelSets
+    weights : ndarray of shape (n,)
+        Weights of the rows; rows of weight zero are never read.
+    C : float
+    positive_cost : float
+        c_il of the relevant labels; the others cost one.
+    penalize_intercept : bool
+    folds : ndarray of int, shape (n,), or None
+        Held-out fold of each row. Problem ``l * n_folds + f`` is label l without fold f.
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        labels: LabelSets,
+        weights: Array,
+        *,
+        C: float,
+        positive_cost: float = 1.0,
+        penalize_intercept: bool = False,
+        folds: Array | None = None,
+    ) -> None:
+        self.matrix, self.labels, self.C = matrix, labels, C
+        self.weights = weights.astype(np.float32)
+        self.positive_cost, self.penalize_intercept = positive_cost, penalize_intercept
+        rows = np.flatnonzero(self.weights > 0)
+        self.n_folds = 1 if folds is None else int(folds.max()) + 1
+        if folds is None:
+            self.parts = [rows]
+        else:
+            self.parts = [rows[folds[rows] == f] for f in range(self.n_folds)]
+        n_features = len(matrix.coordinates.center)
+        self.shape = (labels.n_labels * self.n_folds, n_features + 1)
+
+    @classmethod
+    def over(cls, X: Any, labels: LabelSets, weights: Array, **options: Any) -> "LocalPass":
+        """Return the pass over a dense or CSR matrix; for the options see the class."""
+        matrix = SparseMatrix if sparse.issparse(X) else DenseMatrix
+        return cls(matrix(X, np.flatnonzero(weights), weights), labels, weights, **options)
+
+    def start(self, problems: Array) -> Start:
+        r"""Return linear discriminants, and gradients at constant scores, from label means alone.
+
+        The discriminant raises the mean score of the positives by v, and scores of variance v
+        raise E exp(score) by exp(v / 2): the intercept is lowered by v / 2. A Newton step from
+        constant scores does not know this and overshoots for rare labels. The discriminant is
+        shortened so that v grows like its root.
+        """
+        total, positive, sums = self._label_moments(problems)
+        cost, spectrum = self.positive_cost, self.matrix.coordinates.spectrum
+        negative = np.maximum(total - positive, 0.0)
+        mass = cost * positive + negative
+        with np.errstate(divide="ignore"):
+            odds = np.log(cost * positive) - np.log(negative)
+        odds = np.clip(odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        share = cost * positive / mass
+        constant, gradient = np.zeros((2, len(problems), self.shape[1]))
+        constant[:, -1] = odds
+        gradient[:, :-1] = (-cost * total / mass)[:, None] * sums
+        point = constant.copy()
+        point[:, :-1] = -gradient[:, :-1]
+        point[:, :-1] /= np.multiply.outer(share * (1 - share) * mass, spectrum) + 1 / self.C
+        gain = np.einsum("ij,ij->i", point[:, :-1], sums) * total
+        gain /= np.maximum(positive * negative, np.finfo(float).tiny)
+        point[:, :-1] /= np.sqrt(np.maximum(gain, 1.0))[:, None]
+        point[:, -1] -= (0.5 - share) * np.minimum(gain, 1.0)
+        return Start(point, constant, gradient)
+
+    def start_at(self, coef: Array, intercept: Array) -> Start:
+        """Return a start at the given coefficients of the features, of an earlier fit."""
+        places = self.matrix.coordinates
+        coef = coef.astype(np.float64)
+        intercept = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        point = np.column_stack([places.to_variables(coef), intercept + coef @ places.center])
+        return Start(point, point, np.zeros_like(point))
+
+    def at(self, C: float) -> "LocalPass":
+        """Return the same pass with another penalty; the data are shared."""
+        other = copy.copy(self)
+        other.C = C
+        return other
+
+    def continued(self, solution: Solution, C: float) -> Start:
+        """Return a start at this pass's C from a solution at another one, to first order.
+
+        At the solution the gradient of the losses balances the old penalty, so the gradient with
+        the new penalty is known, and the diagonal turns it into a step.
+        """
+        change = 1 / self.C - 1 / C
+        coef = self.matrix.coordinates.to_coef(solution.point[:, :-1])
+        gradient = change * self._penalty(solution.point, coef)[1]
+        diagonal = solution.diagonal.copy()
+        diagonal[:, : None if self.penalize_intercept else -1] += change
+        return Start(solution.point - gradient / diagonal, solution.point, gradient)
+
+    def _label_moments(self, problems: Array) -> tuple[Array, Array, Array]:
+        """Return each problem's total weight, positive weight and centred sum of positives."""
+        total, positive = np.zeros(len(problems)), np.zeros(len(problems))
+        sums = np.zeros((len(problems), self.shape[1] - 1))
+        for part, columns in self._groups(problems):
+            total[columns] += np.sum(self.weights[part], dtype=np.float64)
+            labels = self.kernel_labels(problems[columns])
+            pieces = np.array_split(part, threads.n_threads())
+            shared = (self.weights, labels, len(problems[columns]))
+            tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
+            for masses, found in threads.run(tasks):
+                positive[columns] += masses
+                sums[columns] += found
+        places = self.matrix.coordinates
+        return total, positive, places.to_variables(self.matrix.centred(sums, positive))
+
+    def value_and_gradient(self, points: Array, problems: Array) -> Evaluation:
+        """Evaluate the given problems, each at its own point, in one pass over the rows."""
+        coef = self.matrix.coordinates.to_coef(points[:, :-1])
+        groups = list(self._groups(problems))
+        tasks, owners = [], []
+        for owner, (part, columns) in enumerate(groups):
+            shared = (
+                self.matrix.problem(coef[columns], points[columns, -1]),
+                self.weights,
+                self.kernel_labels(problems[columns]),
+                self.positive_cost,
+            )
+            for rows in self.chunks(part):
+                tasks.append(partial(self.matrix.chunk, rows, *shared))
+                owners.append(owner)
+        with one_blas_thread():
+            results = threads.run(tasks)
+        sums, gradient = np.zeros((3, len(problems))), np.zeros_like(coef)
+        for owner, (_, columns) in enumerate(groups):
+            mine = [result for o, result in zip(owners, results, strict=True) if o == owner]
+            sums[:, columns] += sum(s for s, _ in mine)
+            gradient[columns] += self.matrix.total([g for _, g in mine])
+        return self._with_penalty(points, coef, sums, gradient)
+
+    def _with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
+        losses, curvatures, residuals = sums
+        places = self.matrix.coordinates
+        square, slope = self._penalty(points, coef)
+        slope /= self.C
+        slope[:, :-1] += places.to_variables(self.matrix.centred(gradient, residuals))
+        slope[:, -1] += residuals
+        diagonal = np.empty_like(points)
+        np.multiply.outer(curvatures, places.spectrum, out=diagonal[:, :-1])
+        diagonal[:, -1] = np.maximum(curvatures, np.finfo(np.float32).tiny)
+        diagonal[:, : None if self.penalize_intercept else -1] += 1 / self.C
+        return Evaluation(losses + square / (2 * self.C), slope, diagonal)
+
+    def _penalty(self, points: Array, coef: Array) -> tuple[Array, Array]:
+        """Return the squared norm that is penalised, and half its gradient."""
+        slope = points.copy()
+        slope[:, -1] = 0.0
+        square = np.einsum("ij,ij->i", slope, slope)
+        if self.penalize_intercept:
+            intercept = points[:, -1] - coef @ self.matrix.coordinates.center
+            square += intercept**2
+            slope += np.multiply.outer(intercept, self.intercept_direction)
+        return square, slope
+
+    @property
+    def intercept_direction(self) -> Array:
+        """Gradient of the intercept with respect to the variables, shape (v,)."""
+        places = self.matrix.coordinates
+        return np.append(-places.to_variables(places.center[None])[0], 1.0)
+
+    def to_features(self, points: Array) -> tuple[Array, Array]:
+        """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
+        coef = self.matrix.coordinates.to_coef(points[:, :-1])
+        return coef, points[:, -1] - coef @ self.matrix.coordinates.center
+
+    def _groups(self, problems: Array) -> Iterator[tuple[Array, Any]]:
+        if self.n_folds == 1:
+            yield self.parts[0], slice(None)
+            return
+        for f, part in enumerate(self.parts):
+            columns = np.flatnonzero(problems % self.n_folds != f)
+            if columns.size:
+                yield part, columns
+
+    def chunks(self, part: Array) -> list[Array]:
+        """Return the given rows in pieces, a task each."""
+        size = -(-len(part) // (CHUNKS_PER_THREAD * threads.n_threads()))
+        size = max(size, MIN_ROWS_PER_CHUNK)
+        return [part[block] for block in threads.row_blocks(len(part), size)]
+
+    def kernel_labels(self, problems: Array) -> KernelLabels:
+        """Return the labels as the kernels want them; see `logistic_block`."""
+        first = np.searchsorted(problems // self.n_folds, np.arange(self.labels.n_labels + 1))
+        return self.labels.starts, self.labels.members, first.astype(np.int32)
+
+    def frequencies(self) -> Array:
+        """Return how many rows are positive for each problem's label."""
+        counts = np.bincount(self.labels.members, minlength=self.labels.n_labels)
+        return np.repeat(counts, self.n_folds)
+
+
+def one_blas_thread() -> Any:
+    """Return a context in which each BLAS call stays on its thread.
+
+    The tasks of a pass are the parallelism. Hold it round a whole solve: OpenBLAS's own threads
+    spin for a while after each of their calls and would take the cores from the tasks.
+    """
+    return _BLAS.limit(limits=1)

@@ -1,0 +1,117 @@
+"""The feature matrix as the pass sees it: dense or CSR, and the coordinates it is solved in.
+
+The solver's variables of a label are its rotated coefficients and its centred intercept:
+``coef = basis @ variables`` and ``intercept = offset - center @ coef``. In the eigenvectors of
+G = sum_i w_i (x_i - center)(x_i - center)^T a label's Hessian is close to a multiple of the
+diagonal ``spectrum`` for *every* label, because the weights do not depend on the label. X itself
+is never rotated: rotating coefficients and gradients costs d^2 a label, and X may be
+memory-mapped.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Problem = tuple[Array, Array]
+Sample = tuple[Array, Array]
+KernelLabels = tuple[Array, Array, Array]
+
+
+class Coordinates(NamedTuple):
+    """Map between the solver's variables and coefficients of the features.
+
+    Attributes
+    ----------
+    center : ndarray of shape (d,)
+        Weighted mean of the features.
+    basis : ndarray of shape (d, d) or None
+        Eigenvectors of the weighted covariance, as columns; None stands for the identity.
+    spectrum : ndarray of shape (d,)
+        Weighted variance along each column of the basis.
+    """
+
+    center: Array
+    basis: Array | None
+    spectrum: Array
+
+    def to_coef(self, variables: Array) -> Array:
+        """Return coefficients of the features, shape (p, d), of variables, shape (p, d)."""
+        return variables if self.basis is None else variables @ self.basis.T
+
+    def to_variables(self, coef: Array) -> Array:
+        """Return the variables of coefficients; also turns gradients, the basis is orthogonal."""
+        return coef if self.basis is None else coef @ self.basis
+
+    def turned(self, hessian: Array) -> Array:
+        """Turn a Hessian (d + 1, d + 1), the intercept last, from coefficients to variables."""
+        if self.basis is None:
+            return hessian
+        hessian[:-1] = self.basis.T @ hessian[:-1]
+        hessian[:, :-1] = hessian[:, :-1] @ self.basis
+        return hessian
+
+
+def coordinates(center: Array, covariance: Array) -> Coordinates:
+    """Return the coordinates that diagonalise a covariance, given as (d, d) or its diagonal."""
+    if covariance.ndim == 1:
+        return Coordinates(center, None, covariance)
+    spectrum, basis = np.linalg.eigh(covariance)
+    return Coordinates(center, basis, np.maximum(spectrum, 0.0))
+
+
+class Matrix(Protocol):
+    """What a pass asks of a feature matrix.
+
+    The kernels see coefficients and sums in a form of the matrix's own (standardised, transposed);
+    `problem` leads there, `total` and `centred` lead back.
+    """
+
+    coordinates: Coordinates
+    flops_per_score: float
+
+    def problem(self, coef: Array, offset: Array) -> Problem:
+        """Return coefficients and offsets as the kernels want them."""
+
+    def chunk(
+        self,
+        rows: Array,
+        problem: Problem,
+        weights: Array,
+        labels: KernelLabels,
+        positive_cost: float,
+    ) -> tuple[Array, Array]:
+        """Return sums (3, p) and the kernels' gradient over the given rows."""
+
+    def total(self, gradients: list[Array]) -> Array:
+        """Return the sum of the chunks' gradients, shape (p, d)."""
+
+    def centred(self, sums: Array, masses: Array) -> Array:
+        """Turn the kernels' sums of rows, of total weight ``masses``, into centred features."""
+
+    def times(self, rows: Array, coefficients: Array) -> Array:
+        """Return the product of the given rows and the kernels' coefficients."""
+
+    def label_sums(
+        self, rows: Array, weights: Array, labels: KernelLabels, n_columns: int
+    ) -> tuple[Array, Array]:
+        """Return the weights (p,) and weighted sums (p, d) of each column's positive rows."""
+
+    def hessian_flops(self, n_rows: int) -> float:
+        """Return the multiplications of a Hessian from that many rows; infinite if not offered."""
+
+    def sample(
+        self,
+        rows: Array,
+        problem: Problem,
+        weights: Array,
+        labels: KernelLabels,
+        positive_cost: float,
+        spacing: Array,
+        at_most: int,
+    ) -> list[Sample]:
+        """Return, for each problem, rows sampled by curvature and how often."""
+
+    def hessian(self, rows: Array, curvatures: Array) -> Array:
+        """Return sum_i curvature_i (x_i, 1)(x_i, 1)^T in the solver's variables."""

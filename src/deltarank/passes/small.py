@@ -1,0 +1,122 @@
+"""Passes over data so small that exact Hessians of all problems are cheaper than any shortcut."""
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+
+from deltarank.labels import LabelSets
+from deltarank.solvers.newton import Derivatives
+from deltarank.solvers.solution import Solution
+
+Floats = NDArray[np.float64]
+# Numbers held at most in the table of products of features, and in the scores of all problems.
+LARGEST_TABLE = 2_000_000
+# Log-odds at which a label that is always (never) relevant has no loss left to reduce.
+LARGEST_LOG_ODDS = 40.0
+
+
+def is_small(n_rows: int, n_features: int, n_problems: int) -> bool:
+    """Tell whether the tables of `SmallPass` are small enough to be quick."""
+    return n_rows * max((n_features + 1) ** 2, n_problems) <= LARGEST_TABLE
+
+
+class SmallPass:
+    """Values, gradients and Hessians of all problems in float64.
+
+    The Hessian of problem p is ``sum_i c_ip x_i x_i^T``, x with a constant 1: a product of the
+    table of all x_ij x_ik with the curvatures c, for all problems at once.
+
+    Parameters as in `deltarank.passes.local.LocalPass`; the variables are the coefficients of
+    standardised features, then the intercept.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        labels: LabelSets,
+        weights: Floats,
+        *,
+        C: float,
+        positive_cost: float = 1.0,
+        penalize_intercept: bool = False,
+        folds: NDArray[Any] | None = None,
+    ) -> None:
+        rows = np.flatnonzero(weights)
+        X = (X[rows].toarray() if sparse.issparse(X) else X[rows]).astype(np.float64)
+        self.C, self.positive_cost, self.penalize_intercept = C, positive_cost, penalize_intercept
+        self.n_folds = 1 if folds is None else int(folds.max()) + 1
+        self.center = np.average(X, axis=0, weights=weights[rows])
+        spread = np.sqrt(np.average((X - self.center) ** 2, axis=0, weights=weights[rows]))
+        # Spread that is only rounding of a constant feature must not be blown up to one.
+        real = spread > 1e-12 * np.abs(self.center)
+        self.scale = np.where(real, spread, 1.0)
+        self._x = np.column_stack([(X - self.center) / self.scale * real, np.ones(len(rows))])
+        self._products = (self._x[:, :, None] * self._x[:, None, :]).reshape(len(rows), -1)
+        relevant = labels.to_csr()[rows].toarray().astype(bool)
+        kept = np.ones((len(rows), 1)) if folds is None else _outside(folds[rows], self.n_folds)
+        costs = np.where(relevant, positive_cost, 1.0) * weights[rows][:, None]
+        # Problem l * n_folds + f is label l without fold f.
+        self._signs = np.repeat(np.where(relevant, 1.0, -1.0), self.n_folds, axis=1)
+        self._costs = np.repeat(costs, self.n_folds, axis=1) * np.tile(kept, relevant.shape[1])
+        self.shape = (self._costs.shape[1], X.shape[1] + 1)
+
+    def at(self, C: float) -> "SmallPass":
+        """Return the same pass with another penalty; the data are shared."""
+        other = copy.copy(self)
+        other.C = C
+        return other
+
+    def start(self) -> Floats:
+        """Return constant scores: the log-odds of each problem."""
+        positive = (self._costs * (self._signs > 0)).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.log(positive) - np.log(self._costs.sum(axis=0) - positive)
+        point = np.zeros(self.shape)
+        point[:, -1] = np.clip(np.nan_to_num(odds), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        return point
+
+    def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Floats:
+        """Return a start at the given coefficients of the features, of an earlier fit."""
+        coef = coef.astype(np.float64)
+        intercept = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        return np.column_stack([coef * self.scale, intercept + coef @ self.center])
+
+    def continued(self, solution: Solution, C: float) -> Floats:
+        """Return a start from a solution at another C."""
+        return solution.point
+
+    def derivatives(self, points: Floats, problems: NDArray[np.intp]) -> Derivatives:
+        """Evaluate the given problems, each at its own point."""
+        signs, costs = self._signs[:, problems], self._costs[:, problems]
+        margins = signs * (self._x @ points.T)
+        missed = expit(-margins)
+        value = (costs * np.logaddexp(0, -margins)).sum(axis=0)
+        gradient = -(costs * signs * missed).T @ self._x
+        hessian = (costs * missed * (1 - missed)).T @ self._products
+        penalty = self._penalty()
+        pull = points @ penalty
+        value += np.einsum("ij,ij->i", points, pull) / 2
+        v = self.shape[1]
+        return Derivatives(value, gradient + pull, hessian.reshape(-1, v, v) + penalty)
+
+    def _penalty(self) -> Floats:
+        """Return the penalty's Hessian in the variables of standardised features."""
+        penalty = np.diag(np.append(1 / self.scale**2, 0.0))
+        if self.penalize_intercept:
+            intercept = np.append(-self.center / self.scale, 1.0)
+            penalty += np.outer(intercept, intercept)
+        return penalty / self.C
+
+    def to_features(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
+        coef = points[:, :-1] / self.scale
+        return coef, points[:, -1] - coef @ self.center
+
+
+def _outside(folds: NDArray[Any], n_folds: int) -> Floats:
+    """Return 1 where a row (down) is outside a fold (across)."""
+    return (folds[:, None] != np.arange(n_folds)).astype(np.float64)

@@ -1,0 +1,134 @@
+"""A CSR feature matrix."""
+
+from typing import Any
+
+import numpy as np
+
+from deltarank.kernels.csr import (
+    add_csr_gram,
+    csr_chunk,
+    csr_label_sums,
+    csr_moments,
+    csr_sample,
+    csr_times_dense,
+)
+from deltarank.passes.matrices import Array, KernelLabels, Problem, Sample, coordinates
+
+# Beyond this turning coefficients and gradients costs more than the passes it saves.
+MAX_ROTATED_FEATURES = 256
+ROWS_PER_BLOCK = 256
+
+
+class SparseMatrix:
+    """A CSR matrix; centring happens in the offsets, so that zeros stay unstored."""
+
+    def __init__(self, X: Any, rows: Array, weights: Array) -> None:
+        self._matrix = (X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data)
+        n_features = X.shape[1]
+        total = float(np.sum(weights[rows], dtype=np.float64))
+        sums, squares = csr_moments(self._matrix, rows, weights, n_features)
+        center = sums / total
+        covariance = np.maximum(squares / total - center**2, 0.0)
+        if n_features <= MAX_ROTATED_FEATURES:
+            gram = np.zeros((n_features, n_features))
+            add_csr_gram(self._matrix, rows, weights[rows], np.zeros(n_features), gram)
+            covariance = gram / total - np.outer(center, center)
+        self.coordinates = coordinates(center, covariance)
+        self.flops_per_score = X.nnz / max(X.shape[0], 1)
+
+    def problem(self, coef: Array, offset: Array) -> Problem:
+        """Return what the kernels multiply by; the offsets take the centre in."""
+        offset = offset - coef @ self.coordinates.center
+        return np.ascontiguousarray(coef.T, dtype=np.float32), offset.astype(np.float32)
+
+    def chunk(
+        self,
+        rows: Array,
+        problem: Problem,
+        weights: Array,
+        labels: KernelLabels,
+        positive_cost: float,
+    ) -> tuple[Array, Array]:
+        """Return sums (3, p) and gradient (d, p) over the given rows; see `logistic_block`."""
+        sums = np.zeros((3, len(problem[1])))
+        gradient = np.zeros(problem[0].shape, np.float32)
+        csr_chunk(
+            self._matrix,
+            rows,
+            ROWS_PER_BLOCK,
+            problem,
+            weights,
+            labels,
+            positive_cost,
+            sums,
+            gradient,
+        )
+        return sums, gradient
+
+    def total(self, gradients: list[Array]) -> Array:
+        """Return the sum of the chunks' gradients, shape (p, d)."""
+        return np.ascontiguousarray(sum(gradients[1:], start=gradients[0]).T)
+
+    def centred(self, sums: Array, masses: Array) -> Array:
+        """Turn the kernels' sums of rows, of total weight ``masses``, into centred features."""
+        return sums - np.outer(masses, self.coordinates.center)
+
+    def times(self, rows: Array, coefficients: Array) -> Array:
+        """Return the product of the given rows and the kernels' coefficients."""
+        out = np.empty((len(rows), coefficients.shape[1]), np.float32)
+        csr_times_dense(self._matrix, rows, coefficients, out)
+        return out
+
+    def label_sums(
+        self, rows: Array, weights: Array, labels: KernelLabels, n_columns: int
+    ) -> tuple[Array, Array]:
+        """Return the weights (p,) and weighted sums (p, d) of each column's positive rows."""
+        sums = np.zeros((n_columns, len(self.coordinates.center)))
+        masses = np.zeros(n_columns)
+        csr_label_sums(self._matrix, rows, weights, labels, sums, masses)
+        return masses, sums
+
+    def hessian_flops(self, n_rows: int) -> float:
+        """Return the multiplications of a Hessian from that many rows."""
+        if self.coordinates.basis is None:
+            return np.inf
+        return n_rows * self.flops_per_score**2 + 2.0 * len(self.coordinates.center) ** 3
+
+    def sample(
+        self,
+        rows: Array,
+        problem: Problem,
+        weights: Array,
+        labels: KernelLabels,
+        positive_cost: float,
+        spacing: Array,
+        at_most: int,
+    ) -> list[Sample]:
+        """Return, for each problem, rows sampled by curvature and how often; see `sample_rows`."""
+        chosen = np.empty((len(spacing), at_most), np.int64)
+        counts, times = csr_sample(
+            self._matrix,
+            rows,
+            ROWS_PER_BLOCK,
+            problem,
+            weights,
+            labels,
+            positive_cost,
+            spacing,
+            chosen,
+        )
+        return [(chosen[j, :c], times[j, :c]) for j, c in enumerate(counts)]
+
+    def hessian(self, rows: Array, curvatures: Array) -> Array:
+        """Return sum_i curvature_i (x_i, 1)(x_i, 1)^T in the solver's variables, float64."""
+        center = self.coordinates.center
+        hessian = np.zeros((len(center) + 1, len(center) + 1))
+        sums = np.zeros(len(center))
+        gram = np.zeros((len(center), len(center)))
+        add_csr_gram(self._matrix, rows, curvatures, sums, gram)
+        mass = curvatures.sum()
+        shifted = sums - mass * center
+        hessian[:-1, :-1] = gram - np.outer(sums, center) - np.outer(center, shifted)
+        hessian[:-1, -1] = hessian[-1, :-1] = shifted
+        hessian[-1, -1] = mass
+        return self.coordinates.turned(hessian)

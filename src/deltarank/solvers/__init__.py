@@ -1,0 +1,1 @@
+"""Optimisers of many problems at once: they see a function, never data."""

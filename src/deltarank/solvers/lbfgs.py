@@ -1,0 +1,212 @@
+"""Batched L-BFGS: many small smooth convex problems, one shared evaluation a round."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank import threads
+from deltarank.kernels.lbfgs import cholesky, descend, move
+from deltarank.solvers.solution import Solution
+
+Array = NDArray[Any]
+SUFFICIENT_DECREASE = 1e-4
+# Values are sums of float32 cells; a rise of this relative size is rounding, not ascent.
+VALUE_NOISE = 1e-7
+# Decrements below this are zero: the problems are sums of losses of order one.
+NEGLIGIBLE = 1e-9
+# Estimated gaps were seen to be up to four times too small.
+SAFETY = 4.0
+SMALLEST_STEP = 1e-10
+SMALLEST_SLOWNESS = 1e-2
+PROBLEMS_PER_TASK = 64
+HESSIANS_PER_TASK = 8
+
+
+class Evaluation(NamedTuple):
+    """Values (p,), gradients (p, v) and approximate Hessian diagonals (p, v) of p problems."""
+
+    value: Array
+    gradient: Array
+    diagonal: Array
+
+
+class Start(NamedTuple):
+    """Where to begin, and a point whose gradient is known already, each of shape (p, v).
+
+    The pair of the two gives the first estimate of the curvature along the first step.
+    """
+
+    point: Array
+    known_point: Array
+    known_gradient: Array
+
+
+Objective = Callable[[Array, Array], Evaluation]
+Hessian = Callable[[Array, Array, Array], tuple[Array, Array]]
+
+
+def lbfgs(
+    value_and_gradient: Objective,
+    start: Start,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    memory: int = 8,
+    hessian: Hessian | None = None,
+    patience: int = 6,
+) -> Solution:
+    """Minimise p problems of v variables, each with its own step length and its own stop.
+
+    A problem has converged when the estimated gap to its minimum is at most ``tol`` times its
+    value; it then leaves the batch. A problem that is still there after
+    ``patience`` evaluations gets a Hessian as the centre of its inverse-Hessian estimate, in
+    place of the diagonal, and a fresh one each time that many evaluations have passed again.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``(points (q, v), problems (q,)) -> Evaluation``; `problems` holds ascending indices.
+    start : Start
+    tol : float
+    max_iter : int
+        Largest number of rounds, each one evaluation of all active problems.
+    memory : int
+        Pairs (step, change of gradient) kept for each problem.
+    hessian : callable, optional
+        ``(points (q, v), problems (q,), diagonals (q, v)) -> hessians (h, v, v), owner (q,)``;
+        problem k of the q uses ``hessians[owner[k]]``.
+    patience : int
+    """
+    batch = _Batch(start, memory)
+    active = np.arange(len(start.point))
+    batch.accept(active, start.point, value_and_gradient(start.point, active), tol)
+    n_rounds = 1
+    active = batch.still_active()
+    while active.size and n_rounds < max_iter:
+        if hessian is not None and n_rounds % patience == 0:
+            batch.renew_curvature(active, hessian)
+        trial = batch.point[active] + batch.step[active, None] * batch.direction[active]
+        evaluation = value_and_gradient(trial, active)
+        n_rounds += 1
+        decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
+        slack = VALUE_NOISE * np.abs(batch.value[active])
+        good = evaluation.value <= batch.value[active] + decrease + slack
+        batch.accept(active[good], trial[good], Evaluation(*(e[good] for e in evaluation)), tol)
+        batch.shorten(active[~good], evaluation.value[~good])
+        active = batch.still_active()
+    norm = np.linalg.norm(batch.gradient, axis=1)
+    return Solution(batch.point, batch.value, norm, batch.n_iter, batch.converged, batch.diagonal)
+
+
+class _Batch:
+    """State of all problems; every array has a row a problem."""
+
+    def __init__(self, start: Start, memory: int) -> None:
+        n_problems, n_variables = start.point.shape
+        self.point, self.gradient = start.known_point.copy(), start.known_gradient.copy()
+        self.value = np.zeros(n_problems)
+        self.diagonal = np.ones_like(self.point)
+        self.direction = np.zeros_like(self.point)
+        self.slope, self.step = np.zeros(n_problems), np.ones(n_problems)
+        history = (n_problems, memory, n_variables)
+        # float32 halves the traffic; the pairs only shape the metric, not the minimum.
+        self.histories = np.zeros(history, np.float32), np.zeros(history, np.float32)
+        self.products = np.ones((n_problems, memory))
+        self.n_pairs = np.zeros(n_problems, np.int64)
+        self.factors = np.empty((0, n_variables, n_variables))
+        self.slots = np.full(n_problems, -1)
+        self.n_iter, self.n_moves = np.zeros((2, n_problems), np.int64)
+        self.first_decrement = np.zeros(n_problems)
+        self.converged = np.zeros(n_problems, bool)
+        self.stuck = np.zeros(n_problems, bool)
+
+    def still_active(self) -> Array:
+        """Return the problems that neither converged nor got stuck, ascending."""
+        return np.flatnonzero(~(self.converged | self.stuck))
+
+    def accept(self, problems: Array, points: Array, evaluation: Evaluation, tol: float) -> None:
+        """Move the given problems to their new points and choose their next directions."""
+        old = self.point, self.gradient
+        kept = (old, self.histories, self.products, self.n_pairs)
+        blocks = threads.row_blocks(len(problems), PROBLEMS_PER_TASK)
+        gradients = evaluation.gradient
+        threads.run([partial(move, problems[b], points[b], gradients[b], *kept) for b in blocks])
+        self.value[problems], self.diagonal[problems] = evaluation.value, evaluation.diagonal
+        self.n_iter[problems] += 1
+        self.stuck[problems] |= ~np.isfinite(evaluation.value)
+        self._aim(problems)
+        self.converged[problems] = (
+            SAFETY * self._gap(problems) <= tol * np.abs(evaluation.value) + NEGLIGIBLE
+        )
+
+    def _gap(self, problems: Array) -> Array:
+        """Estimate the gap to the minimum: the decrement over one minus the rate of convergence.
+
+        A decrement with the true Hessian is the gap itself. With a diagonal it is nearer to the
+        next step's gain; at a linear rate r the gains still to come add up to gain / (1 - r).
+        """
+        decrement = np.maximum(-self.slope[problems] / 2, np.finfo(float).tiny)
+        fresh = self.n_moves[problems] == 0
+        self.first_decrement[problems[fresh]] = decrement[fresh]
+        fall = np.minimum(decrement / self.first_decrement[problems], 1.0)
+        rate = fall ** (1 / np.maximum(self.n_moves[problems], 1))
+        self.n_moves[problems] += 1
+        slow = (self.slots[problems] < 0) & ~fresh
+        return decrement / np.where(slow, np.maximum(1 - rate, SMALLEST_SLOWNESS), 1.0)
+
+    def shorten(self, problems: Array, values: Array) -> None:
+        """Shorten rejected steps to the minimum of a parabola through what is known."""
+        if not problems.size:
+            return
+        step, slope = self.step[problems], self.slope[problems]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            excess = values - self.value[problems] - step * slope
+            share = -slope * step / (2 * excess)
+        share = np.where(np.isfinite(values), np.clip(np.nan_to_num(share, nan=0.5), 0.1, 0.5), 0.1)
+        self.step[problems] = step * share
+        self.n_iter[problems] += 1
+        self.stuck[problems] |= self.step[problems] < SMALLEST_STEP
+
+    def renew_curvature(self, problems: Array, hessian: Hessian) -> None:
+        """Replace the estimates of the given problems by Hessians at their present points.
+
+        Problems in the middle of a line search keep their direction, or they might take the same
+        bad step again and again.
+        """
+        problems = problems[self.step[problems] == 1.0]
+        if not problems.size:
+            return
+        matrices, owner = hessian(self.point[problems], problems, self.diagonal[problems])
+        blocks = threads.row_blocks(len(matrices), HESSIANS_PER_TASK)
+        threads.run([partial(cholesky, matrices[b]) for b in blocks])
+        self._keep_factors(problems, matrices, owner)
+        self.n_pairs[problems] = 0
+        self.n_moves[problems] = 0
+        self._aim(problems)
+
+    def _keep_factors(self, problems: Array, matrices: Array, owner: Array) -> None:
+        searching = np.setdiff1d(self.still_active(), problems)
+        searching = searching[self.slots[searching] >= 0]
+        kept, self.slots[searching] = np.unique(self.slots[searching], return_inverse=True)
+        self.slots[searching] += len(matrices)
+        self.slots[problems] = owner
+        self.factors = np.concatenate([matrices, self.factors[kept]])
+
+    def _aim(self, problems: Array) -> None:
+        direction = self.gradient[problems]
+        diagonal = self.diagonal[problems]
+        centre = (self.factors, self.slots)
+        pairs = (self.histories, self.products, self.n_pairs)
+        blocks = threads.row_blocks(len(problems), PROBLEMS_PER_TASK)
+        threads.run(
+            [
+                partial(descend, problems[b], direction[b], diagonal[b], *centre, *pairs)
+                for b in blocks
+            ]
+        )
+        self.direction[problems] = direction
+        self.slope[problems] = np.einsum("ij,ij->i", direction, self.gradient[problems])
+        self.step[problems] = 1.0
