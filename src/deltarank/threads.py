@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import TypeVar
 
 import joblib
@@ -27,7 +28,13 @@ def n_threads() -> int:
         text = os.environ.get(variable, "")
         if text.isdigit() and int(text) > 0:
             return int(text)
-    return int(joblib.cpu_count())
+    return _n_cores()
+
+
+@lru_cache(maxsize=1)
+def _n_cores() -> int:
+    """Return the cores this process may use, by affinity and container limits."""
+    return int(joblib.cpu_count())  # reads files of the system: not for a hot loop
 
 
 def row_blocks(n_rows: int, rows_per_block: int) -> list[slice]:

@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from deltarank import threads
-from deltarank.passes.local import LocalPass, one_blas_thread
+from deltarank.passes.blas import one_blas_thread
+from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array, Sample
 
 # Rows sampled, a variable. The relative error of the Hessian is about 2 / sqrt(this).
@@ -14,9 +15,10 @@ ROWS_PER_VARIABLE = 12
 # So many draws take every row, as often as its curvature says: no sampling error to speak of.
 DRAWS_OF_ALL_ROWS = 10_000_000
 # Rounds before a Hessian is worth having: earlier it would be stale at once.
-MIN_PATIENCE, MAX_PATIENCE = 6, 10**6
-# A Hessian's products are blocked; a late pass is narrow or sparse and runs that much slower.
-BLOCKING_GAIN = 8
+MIN_PATIENCE = 6
+# A pass over fewer problems than this takes as long as one over so many.
+NARROW_PASS = 64
+BYTES_OF_HESSIANS = 2**28
 
 
 class SampledHessian:
@@ -32,34 +34,41 @@ class SampledHessian:
         n_rows = sum(len(part) for part in data.parts)
         n_sampled = ROWS_PER_VARIABLE * data.shape[1]
         self._n_draws = n_sampled if n_rows > 2 * n_sampled else DRAWS_OF_ALL_ROWS
-        flops = data.matrix.hessian_flops(min(n_rows, n_sampled))
-        flops_per_pass = 2 * max(data.matrix.flops_per_score, 1.0) * max(n_rows, 1)
-        passes = flops / (BLOCKING_GAIN * flops_per_pass)
-        self.patience = int(np.ceil(np.clip(passes, MIN_PATIENCE, MAX_PATIENCE)))
-        """Rounds after which a Hessian costs no more than the passes made so far."""
+        self._cost = data.matrix.hessian_flops(min(n_rows, n_sampled))
+        self._pass_cost = 2 * data.matrix.flops_per_score * n_rows
+        self._at_once = BYTES_OF_HESSIANS // (8 * data.shape[1] ** 2)
+
+    def due(self, n_waited: int, n_active: int) -> bool:
+        """Tell whether Hessians cost no more than the rounds in which problems waited for one.
+
+        Who has waited long will probably have to wait as long again, so this costs at most about
+        twice what knowing the future would.
+        """
+        waited = n_waited * self._pass_cost * max(1.0, NARROW_PASS / n_active)
+        return n_waited >= MIN_PATIENCE and n_active <= self._at_once and self._cost <= waited
 
     def __call__(self, points: Array, problems: Array, diagonals: Array) -> tuple[Array, Array]:
         """Return Hessians, shape (h, v, v), and which of them is each problem's, shape (p,).
 
-        Folds of a label share one, taken at the point of the first of them over all rows.
+        Folds of a frequent label share one, taken over all rows at the point of the first of
+        them. A rare label's curvature sits in a few rows, so there each fold has its own.
         """
         data = self._data
-        label, first, owner = np.unique(
-            problems // data.n_folds, return_index=True, return_inverse=True
-        )
+        label, fold = np.divmod(problems, data.n_folds)
+        shared = data.frequencies()[problems] >= data.shape[1]
+        key = np.where(shared, label * data.n_folds, problems)
+        _, first, owner = np.unique(key, return_index=True, return_inverse=True)
         spacing = diagonals[first, -1] / self._n_draws
+        left_out = np.where(shared, -1, fold)[first]
         with one_blas_thread():
-            found = self._sample(points[first], label * data.n_folds, spacing)
-            tasks = [partial(self._assemble, f, s) for f, s in zip(found, spacing, strict=True)]
-            hessians = np.array(threads.run(tasks))
-        if data.n_folds > 1:
-            hessians *= 1 - 1 / data.n_folds
+            found = self._sample(points[first], problems[first], spacing)
+            parts = zip(found, spacing, left_out, strict=True)
+            hessians = np.array(threads.run([partial(self._assemble, *part) for part in parts]))
         at = np.arange(data.shape[1] - 1)
         hessians[:, at, at] += 1 / data.C
         if data.penalize_intercept:
-            hessians += (
-                np.multiply.outer(data.intercept_direction, data.intercept_direction) / data.C
-            )
+            direction = data.intercept_direction
+            hessians += np.multiply.outer(direction, direction) / data.C
         return hessians, owner
 
     def _sample(
@@ -70,15 +79,25 @@ class SampledHessian:
         coef = data.matrix.coordinates.to_coef(points[:, :-1])
         problem = data.matrix.problem(coef, points[:, -1])
         shared = (problem, data.weights, data.kernel_labels(problems), data.positive_cost, spacing)
-        chunks = [rows for part in data.parts for rows in data.chunks(part)]
         tasks = [
             # A fold's spacing is of its own rows, so all rows may give a few more draws.
             partial(data.matrix.sample, rows, *shared, min(len(rows), 2 * self._n_draws))
-            for rows in chunks
+            for part in data.parts
+            for rows in data.chunks(part)
         ]
         return zip(*threads.run(tasks), strict=True)
 
-    def _assemble(self, found: tuple[Sample, ...], spacing: float) -> Array:
-        rows = np.concatenate([rows for rows, _ in found])
-        times = np.concatenate([times for _, times in found])
-        return self._data.matrix.hessian(rows, times * spacing)
+    def _assemble(self, found: tuple[Sample, ...], spacing: float, left_out: int) -> Array:
+        """Return the Hessian of the sampled rows outside one fold, or of an average fold (-1)."""
+        data = self._data
+        fold_of_chunk = [fold for fold, part in enumerate(data.parts) for _ in data.chunks(part)]
+        average = data.n_folds > 1 and left_out < 0
+        outside = [
+            sample
+            for sample, fold in zip(found, fold_of_chunk, strict=True)
+            if average or data.n_folds == 1 or fold != left_out
+        ]
+        rows = np.concatenate([rows for rows, _ in outside])
+        times = np.concatenate([times for _, times in outside])
+        scale = 1 - 1 / data.n_folds if average else 1.0
+        return data.matrix.hessian(rows, times * (scale * spacing))

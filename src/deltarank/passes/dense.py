@@ -14,7 +14,15 @@ from deltarank.kernels.dense import (
     dense_sample,
     gather,
 )
-from deltarank.passes.matrices import Array, KernelLabels, Problem, Sample, coordinates
+from deltarank.passes.blas import one_blas_thread
+from deltarank.passes.matrices import (
+    FACTOR_FLOPS,
+    Array,
+    KernelLabels,
+    Problem,
+    Sample,
+    coordinates,
+)
 
 # Beyond this the eigenvectors of G cost more than the passes they save.
 MAX_ROTATED_FEATURES = 4096
@@ -37,7 +45,8 @@ class DenseMatrix:
         self.scale = np.sqrt(np.where(variance > 0, variance, 1.0))
         self._matrix = (X, center, 1.0 / self.scale)
         if n_features <= MAX_ROTATED_FEATURES:
-            gram = _total(partial(self._gram, b, weights) for b in blocks) / total
+            with one_blas_thread():
+                gram = _total(partial(self._gram, b, weights) for b in blocks) / total
             covariance = gram * np.outer(self.scale, self.scale)
         else:
             covariance = variance
@@ -110,7 +119,7 @@ class DenseMatrix:
     def hessian_flops(self, n_rows: int) -> float:
         """Return the multiplications of a Hessian from that many rows."""
         n_features = len(self.scale)
-        return n_rows * n_features**2 / 2 + 2 * n_features**3
+        return n_rows * n_features**2 / 2 + FACTOR_FLOPS * n_features**3
 
     def sample(
         self,

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
 from deltarank import threads
 from deltarank.labels import LabelSets
+from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.dense import DenseMatrix
 from deltarank.passes.matrices import Array, KernelLabels, Matrix
 from deltarank.passes.sparse import SparseMatrix
@@ -27,7 +27,6 @@ CHUNKS_PER_THREAD = 2
 # A label that is always or never positive has no finite optimal intercept; at this log-odds its
 # loss is below anything float64 sums can show, so the solver stops there at once.
 LARGEST_LOG_ODDS = 40.0
-_BLAS = ThreadpoolController()
 
 
 class LocalPass:
@@ -113,7 +112,24 @@ class LocalPass:
         coef = coef.astype(np.float64)
         intercept = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
         point = np.column_stack([places.to_variables(coef), intercept + coef @ places.center])
-        return Start(point, point, np.zeros_like(point))
+        return Start(point, point, np.zeros_like(point), close=True)
+
+    def with_folds(self, folds: Array) -> "LocalPass":
+        """Return the pass over the same data with folds held out."""
+        return LocalPass(
+            self.matrix,
+            self.labels,
+            self.weights,
+            C=self.C,
+            positive_cost=self.positive_cost,
+            penalize_intercept=self.penalize_intercept,
+            folds=folds,
+        )
+
+    def mean_of_folds(self, solution: Solution, n_folds: int) -> Start:
+        """Return a start over all rows at the mean of the solutions with a fold held out."""
+        point = solution.point.reshape(self.shape[0], n_folds, -1).mean(axis=1)
+        return Start(point, point, np.zeros_like(point), close=True)
 
     def at(self, C: float) -> "LocalPass":
         """Return the same pass with another penalty; the data are shared."""
@@ -206,8 +222,9 @@ class LocalPass:
 
     def to_features(self, points: Array) -> tuple[Array, Array]:
         """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
-        coef = self.matrix.coordinates.to_coef(points[:, :-1])
-        return coef, points[:, -1] - coef @ self.matrix.coordinates.center
+        places = self.matrix.coordinates
+        coef = points[:, :-1] if places.basis is None else points[:, :-1] @ places.basis.T
+        return coef, points[:, -1] - coef @ places.center
 
     def _groups(self, problems: Array) -> Iterator[tuple[Array, Any]]:
         if self.n_folds == 1:
@@ -233,12 +250,3 @@ class LocalPass:
         """Return how many rows are positive for each problem's label."""
         counts = np.bincount(self.labels.members, minlength=self.labels.n_labels)
         return np.repeat(counts, self.n_folds)
-
-
-def one_blas_thread() -> Any:
-    """Return a context in which each BLAS call stays on its thread.
-
-    The tasks of a pass are the parallelism. Hold it round a whole solve: OpenBLAS's own threads
-    spin for a while after each of their calls and would take the cores from the tasks.
-    """
-    return _BLAS.limit(limits=1)

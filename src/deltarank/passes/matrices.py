@@ -8,11 +8,20 @@ is never rotated: rotating coefficients and gradients costs d^2 a label, and X m
 memory-mapped.
 """
 
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank import threads
+from deltarank.passes.blas import one_blas_thread
+
+# Up to here eigenvectors take less time than BLAS's threads spin after helping with them.
+FEW_FEATURES = 256
+# Multiplications, times d^3, that turning and factoring a Hessian are worth: float64, small blocks.
+FACTOR_FLOPS = 16
 Array = NDArray[Any]
 Problem = tuple[Array, Array]
 Sample = tuple[Array, Array]
@@ -38,11 +47,11 @@ class Coordinates(NamedTuple):
 
     def to_coef(self, variables: Array) -> Array:
         """Return coefficients of the features, shape (p, d), of variables, shape (p, d)."""
-        return variables if self.basis is None else variables @ self.basis.T
+        return variables if self.basis is None else product(variables, self.basis.T)
 
     def to_variables(self, coef: Array) -> Array:
         """Return the variables of coefficients; also turns gradients, the basis is orthogonal."""
-        return coef if self.basis is None else coef @ self.basis
+        return coef if self.basis is None else product(coef, self.basis)
 
     def turned(self, hessian: Array) -> Array:
         """Turn a Hessian (d + 1, d + 1), the intercept last, from coefficients to variables."""
@@ -53,11 +62,25 @@ class Coordinates(NamedTuple):
         return hessian
 
 
+def product(rows: Array, matrix: Array) -> Array:
+    """Multiply, in float32 and on all threads where the matrix is large.
+
+    The passes round to float32 anyway; many features would make these products as dear as a pass.
+    """
+    if len(matrix) <= FEW_FEATURES:
+        return rows @ matrix
+    narrow = matrix.astype(np.float32)
+    blocks = threads.row_blocks(len(rows), max(1, -(-len(rows) // threads.n_threads())))
+    tasks = [partial(np.matmul, rows[block].astype(np.float32), narrow) for block in blocks]
+    return np.concatenate(threads.run(tasks)).astype(np.float64)
+
+
 def coordinates(center: Array, covariance: Array) -> Coordinates:
     """Return the coordinates that diagonalise a covariance, given as (d, d) or its diagonal."""
     if covariance.ndim == 1:
         return Coordinates(center, None, covariance)
-    spectrum, basis = np.linalg.eigh(covariance)
+    with one_blas_thread() if len(center) <= FEW_FEATURES else nullcontext():
+        spectrum, basis = np.linalg.eigh(covariance)
     return Coordinates(center, basis, np.maximum(spectrum, 0.0))
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from deltarank.labels import LabelSets
+from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.curvature import SampledHessian
-from deltarank.passes.local import LocalPass, one_blas_thread
+from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.passes.small import SmallPass, is_small
 from deltarank.solvers.lbfgs import Start, lbfgs
@@ -25,9 +26,7 @@ Pass = LocalPass | SmallPass
 
 def place(X: Any, labels: LabelSets, weights: Array, **options: Any) -> Pass:
     """Return the pass for data of this size; for the options see `LocalPass`."""
-    folds = options.get("folds")
-    n_problems = labels.n_labels * (1 if folds is None else int(folds.max()) + 1)
-    small = is_small(X.shape[0], X.shape[1], n_problems)
+    small = is_small(X.shape[0], X.shape[1], labels.n_labels)
     kind = SmallPass if small else LocalPass.over
     return kind(X, labels, weights, **options)
 
@@ -55,12 +54,11 @@ def _solve_small(data: SmallPass, tol: float, max_iter: int, start: Array | None
 
 def _solve_local(data: LocalPass, tol: float, max_iter: int, start: Start | None) -> Solution:
     sampled = SampledHessian(data)
-    hessian = sampled if sampled.patience < max_iter else None
-    blocks = _blocks(data, with_hessians=hessian is not None)
+    blocks = _blocks(data)
     solutions = []
     with one_blas_thread():
         for block in blocks:
-            begin = data.start(block) if start is None else Start(*(x[block] for x in start))
+            begin = data.start(block) if start is None else start.of(block)
             solutions.append(
                 lbfgs(
                     _restricted(data.value_and_gradient, block),
@@ -68,8 +66,8 @@ def _solve_local(data: LocalPass, tol: float, max_iter: int, start: Start | None
                     tol=tol,
                     max_iter=max_iter,
                     memory=MEMORY,
-                    hessian=hessian and _restricted(hessian, block),
-                    patience=sampled.patience,
+                    hessian=_restricted(sampled, block),
+                    due=sampled.due,
                 )
             )
     order = np.argsort(np.concatenate(blocks))
@@ -97,13 +95,10 @@ def solve_path(
         yield current, solution
 
 
-def _blocks(data: LocalPass, *, with_hessians: bool) -> list[Array]:
+def _blocks(data: LocalPass) -> list[Array]:
     n_problems, n_variables = data.shape
-    # Histories in float32, eight vectors and, shared by the folds of a label, a Hessian in float64.
-    bytes_per_problem = n_variables * (8 * MEMORY + 64)
-    if with_hessians:
-        bytes_per_problem += 8 * n_variables**2 // data.n_folds
-    width = max(1, BYTES_PER_BLOCK // bytes_per_problem)
+    # Histories in float32, and eight vectors in float64.
+    width = max(1, BYTES_PER_BLOCK // (n_variables * (8 * MEMORY + 64)))
     by_frequency = np.argsort(-data.frequencies(), kind="stable")
     return [np.sort(by_frequency[i : i + width]) for i in range(0, n_problems, width)]
 

@@ -43,12 +43,12 @@ class SmallPass:
         C: float,
         positive_cost: float = 1.0,
         penalize_intercept: bool = False,
-        folds: NDArray[Any] | None = None,
     ) -> None:
         rows = np.flatnonzero(weights)
         X = (X[rows].toarray() if sparse.issparse(X) else X[rows]).astype(np.float64)
         self.C, self.positive_cost, self.penalize_intercept = C, positive_cost, penalize_intercept
-        self.n_folds = 1 if folds is None else int(folds.max()) + 1
+        self.n_folds = 1
+        self._rows = rows
         self.center = np.average(X, axis=0, weights=weights[rows])
         spread = np.sqrt(np.average((X - self.center) ** 2, axis=0, weights=weights[rows]))
         # Spread that is only rounding of a constant feature must not be blown up to one.
@@ -57,11 +57,8 @@ class SmallPass:
         self._x = np.column_stack([(X - self.center) / self.scale * real, np.ones(len(rows))])
         self._products = (self._x[:, :, None] * self._x[:, None, :]).reshape(len(rows), -1)
         relevant = labels.to_csr()[rows].toarray().astype(bool)
-        kept = np.ones((len(rows), 1)) if folds is None else _outside(folds[rows], self.n_folds)
-        costs = np.where(relevant, positive_cost, 1.0) * weights[rows][:, None]
-        # Problem l * n_folds + f is label l without fold f.
-        self._signs = np.repeat(np.where(relevant, 1.0, -1.0), self.n_folds, axis=1)
-        self._costs = np.repeat(costs, self.n_folds, axis=1) * np.tile(kept, relevant.shape[1])
+        self._signs = np.where(relevant, 1.0, -1.0)
+        self._costs = np.where(relevant, positive_cost, 1.0) * weights[rows][:, None]
         self.shape = (self._costs.shape[1], X.shape[1] + 1)
 
     def at(self, C: float) -> "SmallPass":
@@ -84,6 +81,22 @@ class SmallPass:
         coef = coef.astype(np.float64)
         intercept = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
         return np.column_stack([coef * self.scale, intercept + coef @ self.center])
+
+    def with_folds(self, folds: NDArray[Any]) -> "SmallPass":
+        """Return the pass over the same data with folds held out."""
+        other = copy.copy(self)
+        other.n_folds = int(folds.max()) + 1
+        outside = (folds[self._rows][:, None] != np.arange(other.n_folds)).astype(np.float64)
+        other._signs = np.repeat(self._signs, other.n_folds, axis=1)
+        # Problem l * n_folds + f is label l without fold f.
+        other._costs = np.repeat(self._costs, other.n_folds, axis=1)
+        other._costs *= np.tile(outside, self.shape[0])
+        other.shape = (self.shape[0] * other.n_folds, self.shape[1])
+        return other
+
+    def mean_of_folds(self, solution: Solution, n_folds: int) -> Floats:
+        """Return a start over all rows at the mean of the solutions with a fold held out."""
+        return np.asarray(solution.point.reshape(self.shape[0], n_folds, -1).mean(axis=1))
 
     def continued(self, solution: Solution, C: float) -> Floats:
         """Return a start from a solution at another C."""
@@ -115,8 +128,3 @@ class SmallPass:
         """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
         coef = points[:, :-1] / self.scale
         return coef, points[:, -1] - coef @ self.center
-
-
-def _outside(folds: NDArray[Any], n_folds: int) -> Floats:
-    """Return 1 where a row (down) is outside a fold (across)."""
-    return (folds[:, None] != np.arange(n_folds)).astype(np.float64)

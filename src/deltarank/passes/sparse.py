@@ -12,10 +12,19 @@ from deltarank.kernels.csr import (
     csr_sample,
     csr_times_dense,
 )
-from deltarank.passes.matrices import Array, KernelLabels, Problem, Sample, coordinates
+from deltarank.passes.matrices import (
+    FACTOR_FLOPS,
+    Array,
+    KernelLabels,
+    Problem,
+    Sample,
+    coordinates,
+)
 
 # Beyond this turning coefficients and gradients costs more than the passes it saves.
-MAX_ROTATED_FEATURES = 256
+MAX_ROTATED_FEATURES = 1024
+# A stored value takes as long as so many multiplications of a dense product.
+SLOWER_THAN_DENSE = 8
 ROWS_PER_BLOCK = 256
 
 
@@ -34,7 +43,7 @@ class SparseMatrix:
             add_csr_gram(self._matrix, rows, weights[rows], np.zeros(n_features), gram)
             covariance = gram / total - np.outer(center, center)
         self.coordinates = coordinates(center, covariance)
-        self.flops_per_score = X.nnz / max(X.shape[0], 1)
+        self.flops_per_score = SLOWER_THAN_DENSE * X.nnz / max(X.shape[0], 1)
 
     def problem(self, coef: Array, offset: Array) -> Problem:
         """Return what the kernels multiply by; the offsets take the centre in."""
@@ -92,7 +101,9 @@ class SparseMatrix:
         """Return the multiplications of a Hessian from that many rows."""
         if self.coordinates.basis is None:
             return np.inf
-        return n_rows * self.flops_per_score**2 + 2.0 * len(self.coordinates.center) ** 3
+        per_row = self.flops_per_score / SLOWER_THAN_DENSE
+        n_features = len(self.coordinates.center)
+        return SLOWER_THAN_DENSE * n_rows * per_row**2 + FACTOR_FLOPS * float(n_features) ** 3
 
     def sample(
         self,

@@ -1,7 +1,7 @@
 """LogisticRanker with C chosen by cross-validation: the whole grid as one job."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,16 @@ from deltarank.rankers.linear import constant_intercepts
 from deltarank.rankers.logistic import LogisticRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.rankers.targets import Targets
+from deltarank.solvers.solution import Solution
 from deltarank.splits import LabelStratifiedKFold
 from deltarank.weights import Weight
 
 # The paper's grid.
 DEFAULT_CS = tuple(10.0**power for power in range(-3, 4))
 # Scores of held-out rows settle long before the objective's last digits do.
-VALIDATION_TOL = 1e-3
+VALIDATION_TOL = 1e-2
 Split = tuple[NDArray[Any], NDArray[Any]]
+Coefficients = tuple[NDArray[Any], NDArray[Any]]
 
 
 class LogisticRankerCV(LogisticRanker):
@@ -107,29 +109,38 @@ class LogisticRankerCV(LogisticRanker):
         targets = self._check_labels(y, X.shape[0])
         scorer = self._scorer(targets)
         weights = training_weights(targets, y, self.weight, sample_weight)
+        data = self._pass(X, targets, weights)
         splits = self._splits(X, y, targets)
-        scores = self._validate(scorer, X, y, targets, weights, splits, Cs)
-        self._choose(Cs, scores)
-        data = self._pass(X, targets, weights, None).at(self.C_)
-        solution = solve(data, tol=self.tol, max_iter=self.max_iter)
+        held_out = [_held_out(X, y, targets, weights, sample_weight, split) for split in splits]
+        scores = np.empty((len(splits), len(Cs)))
+        solutions: list[Solution | None] = []
+        for column, (fitted, solution) in enumerate(
+            self._path(data, X, targets, weights, splits, Cs)
+        ):
+            solutions.append(solution)
+            for fold, (coef, intercept) in enumerate(fitted):
+                scores[fold, column] = self._score(scorer, coef, intercept, held_out[fold])
+        near = solutions[self._choose(Cs, scores)]
+        data = data.at(self.C_)
+        start = None if near is None else data.mean_of_folds(near, len(splits))
+        solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
         constants = constant_intercepts(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)
         return self
 
-    def _scorer(self, targets: Targets) -> Callable[[Any, Any, Any], float]:
-        if callable(self.scoring):
-            return self.scoring
-        if self.scoring in SCORERS:
+    def _scorer(self, targets: Targets) -> Callable[..., float]:
+        scoring = self.scoring
+        if callable(scoring):
+            return lambda ranker, X, Y, sample_weight: scoring(ranker, X, Y)
+        if scoring in SCORERS:
             by_class = targets.form in ("binary", "classes")
-            return LogisticRanker.score if by_class else SCORERS[self.scoring]
+            return LogisticRanker.score if by_class else SCORERS[scoring]
         raise ValueError(
-            f"unknown scoring {self.scoring!r}; choose one of {', '.join(sorted(SCORERS))}, "
+            f"unknown scoring {scoring!r}; choose one of {', '.join(sorted(SCORERS))}, "
             "or pass a callable (ranker, X, Y) -> float"
         )
 
-    def _pass(
-        self, X: Any, targets: Targets, weights: NDArray[Any], folds: NDArray[Any] | None
-    ) -> Pass:
+    def _pass(self, X: Any, targets: Targets, weights: NDArray[Any]) -> Pass:
         return place(
             X,
             targets.labels,
@@ -137,7 +148,6 @@ class LogisticRankerCV(LogisticRanker):
             C=1.0,
             positive_cost=self.positive_cost,
             penalize_intercept=self.penalize_intercept,
-            folds=folds,
         )
 
     def _splits(self, X: Any, y: Any, targets: Targets) -> list[Split]:
@@ -147,54 +157,47 @@ class LogisticRankerCV(LogisticRanker):
             return list(folds.split(X, labels))
         return list(check_cv(self.cv).split(X, y))
 
-    def _validate(
+    def _path(
         self,
-        scorer: Callable[[Any, Any, Any], float],
+        data: Pass,
         X: Any,
-        y: Any,
         targets: Targets,
         weights: NDArray[Any],
         splits: list[Split],
         Cs: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Return the score of each split (row) at each C (column)."""
-        held_out = [(X[test], _rows_of(y, targets.form, test)) for _, test in splits]
-        scores = np.empty((len(splits), len(Cs)))
-        folds = _as_folds(splits, len(weights))
-        # Splits that are no partition of the rows are solved one by one, as one fold each.
-        groups = (
-            [(self._pass(X, targets, weights, folds), range(len(splits)))]
-            if folds is not None
-            else [
-                (self._pass(X, targets, _only(weights, train), None), [fold])
-                for fold, (train, _) in enumerate(splits)
-            ]
-        )
-        for data, members in groups:
-            constants = [
-                constant_intercepts(targets.labels, _only(weights, splits[fold][0]))
-                for fold in members
-            ]
-            path = solve_path(data, Cs, tol=VALIDATION_TOL, max_iter=self.max_iter)
-            for column, (current, solution) in enumerate(path):
-                coef, intercept = current.to_features(solution.point)
-                for turn, fold in enumerate(members):
-                    mine = slice(turn, None, len(members))
-                    ranker = self._fold_ranker(coef[mine], intercept[mine], constants[turn])
-                    scores[fold, column] = scorer(ranker, *held_out[fold])
-        return scores
+    ) -> Iterator[tuple[list[Coefficients], Solution | None]]:
+        """Yield, at each C, the coefficients of each split, and the solution they come from.
 
-    def _fold_ranker(
-        self, coef: NDArray[Any], intercept: NDArray[Any], constants: NDArray[Any]
-    ) -> LogisticRanker:
-        """Return a ranker fitted on the rows outside a fold, for scoring those inside."""
+        Splits that are no partition of the rows are solved one by one, without the latter.
+        """
+        limits: dict[str, Any] = {"tol": VALIDATION_TOL, "max_iter": self.max_iter}
+        folds = _as_folds(splits, len(weights))
+        if folds is None:
+            passes = [self._pass(X, targets, _only(weights, train)) for train, _ in splits]
+            paths = [solve_path(apart, Cs, **limits) for apart in passes]
+            for steps in zip(*paths, strict=True):
+                yield [current.to_features(found.point) for current, found in steps], None
+        else:
+            for current, found in solve_path(data.with_folds(folds), Cs, **limits):
+                coef, intercept = current.to_features(found.point)
+                each = [slice(fold, None, len(splits)) for fold in range(len(splits))]
+                yield [(coef[mine], intercept[mine]) for mine in each], found
+
+    def _score(
+        self,
+        scorer: Callable[..., float],
+        coef: NDArray[Any],
+        intercept: NDArray[Any],
+        held_out: "HeldOut",
+    ) -> float:
+        """Score coefficients fitted on the other rows by the rows held out."""
         ranker = LogisticRanker(weight=self.weight, positive_cost=self.positive_cost)
         for name in ("classes_", "_form", "n_features_in_"):
             setattr(ranker, name, getattr(self, name))
-        ranker.set_coefficients(coef, intercept, constants, coef.dtype)
-        return ranker
+        ranker.set_coefficients(coef, intercept, held_out.constants, held_out.X.dtype)
+        return scorer(ranker, held_out.X, held_out.Y, sample_weight=held_out.sample_weight)
 
-    def _choose(self, Cs: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
+    def _choose(self, Cs: NDArray[np.float64], scores: NDArray[np.float64]) -> int:
         mean, deviation = scores.mean(axis=0), scores.std(axis=0)
         best = int(mean.argmax())
         if self.one_standard_error:
@@ -205,13 +208,30 @@ class LogisticRankerCV(LogisticRanker):
         self.cv_results_ = {"param_C": Cs, "mean_test_score": mean, "std_test_score": deviation}
         for fold, values in enumerate(scores):
             self.cv_results_[f"split{fold}_test_score"] = values
+        return best
 
 
-def _rows_of(y: Any, form: str, rows: NDArray[Any]) -> Any:
-    """Return some rows of Y, as a list for label sets, else as an array or sparse matrix."""
-    if form == "sets":
-        return [y[row] for row in rows]
-    return sparse.csr_array(y)[rows] if form == "sparse" else np.asarray(y)[rows]
+class HeldOut(NamedTuple):
+    """Rows held out of a fit, and the scores of the labels that are constant in the others."""
+
+    X: Any
+    Y: Any
+    sample_weight: NDArray[Any] | None
+    constants: NDArray[np.float64]
+
+
+def _held_out(
+    X: Any, y: Any, targets: Targets, weights: NDArray[Any], sample_weight: Any, split: Split
+) -> HeldOut:
+    train, test = split
+    labels: Any
+    if targets.form == "sets":
+        labels = [y[row] for row in test]
+    else:
+        labels = (sparse.csr_array(y) if targets.form == "sparse" else np.asarray(y))[test]
+    counts = None if sample_weight is None else np.asarray(sample_weight)[test]
+    constants = constant_intercepts(targets.labels, _only(weights, train))
+    return HeldOut(X[test], labels, counts, constants)
 
 
 def _only(weights: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:

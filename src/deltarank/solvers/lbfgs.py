@@ -23,6 +23,8 @@ SMALLEST_STEP = 1e-10
 SMALLEST_SLOWNESS = 1e-2
 PROBLEMS_PER_TASK = 64
 HESSIANS_PER_TASK = 8
+# Rounds that a close start counts as having waited for a Hessian.
+HEAD_START = 6
 
 
 class Evaluation(NamedTuple):
@@ -36,12 +38,23 @@ class Evaluation(NamedTuple):
 class Start(NamedTuple):
     """Where to begin, and a point whose gradient is known already, each of shape (p, v).
 
-    The pair of the two gives the first estimate of the curvature along the first step.
+    The pair of the two gives the first estimate of the curvature along the first step. A start
+    that is `close` to the minimum is worth a Hessian at once.
     """
 
     point: Array
     known_point: Array
     known_gradient: Array
+    close: bool = False
+
+    def of(self, problems: Array) -> "Start":
+        """Return the start of some of the problems."""
+        return Start(
+            self.point[problems],
+            self.known_point[problems],
+            self.known_gradient[problems],
+            self.close,
+        )
 
 
 Objective = Callable[[Array, Array], Evaluation]
@@ -55,15 +68,14 @@ def lbfgs(
     tol: float = 1e-6,
     max_iter: int = 500,
     memory: int = 8,
-    hessian: Hessian | None = None,
-    patience: int = 6,
+    hessian: Hessian,
+    due: Callable[[int, int], bool],
 ) -> Solution:
     """Minimise p problems of v variables, each with its own step length and its own stop.
 
     A problem has converged when the estimated gap to its minimum is at most ``tol`` times its
-    value; it then leaves the batch. A problem that is still there after
-    ``patience`` evaluations gets a Hessian as the centre of its inverse-Hessian estimate, in
-    place of the diagonal, and a fresh one each time that many evaluations have passed again.
+    value; it then leaves the batch. Whenever they are `due`, the problems still there get Hessians
+    as the centres of their inverse-Hessian estimates, in place of the diagonals.
 
     Parameters
     ----------
@@ -75,19 +87,22 @@ def lbfgs(
         Largest number of rounds, each one evaluation of all active problems.
     memory : int
         Pairs (step, change of gradient) kept for each problem.
-    hessian : callable, optional
+    hessian : callable
         ``(points (q, v), problems (q,), diagonals (q, v)) -> hessians (h, v, v), owner (q,)``;
         problem k of the q uses ``hessians[owner[k]]``.
-    patience : int
+    due : callable
+        ``(rounds since the last Hessians, active problems) -> bool``.
     """
     batch = _Batch(start, memory)
     active = np.arange(len(start.point))
     batch.accept(active, start.point, value_and_gradient(start.point, active), tol)
     n_rounds = 1
+    renewed = 1 - HEAD_START if start.close else 0
     active = batch.still_active()
     while active.size and n_rounds < max_iter:
-        if hessian is not None and n_rounds % patience == 0:
+        if due(n_rounds - renewed, active.size):
             batch.renew_curvature(active, hessian)
+            renewed = n_rounds
         trial = batch.point[active] + batch.step[active, None] * batch.direction[active]
         evaluation = value_and_gradient(trial, active)
         n_rounds += 1
