@@ -90,7 +90,7 @@ class LogisticRanker(LinearRanker):
         positive_cost: float = 1.0,
         penalize_intercept: bool = False,
         tol: float = 1e-6,
-        max_iter: int = 200,
+        max_iter: int = 500,
         warm_start: bool = False,
     ) -> None:
         self.C = C

@@ -17,12 +17,14 @@ SUFFICIENT_DECREASE = 1e-4
 VALUE_NOISE = 1e-7
 # Decrements below this are zero: the problems are sums of losses of order one.
 NEGLIGIBLE = 1e-9
-# Estimated gaps were seen to be up to four times too small.
-SAFETY = 4.0
+# Estimated gaps were seen to be up to four times too small with Hessians, and ten times without.
+SAFETY, SAFETY_WITHOUT_HESSIAN = 4.0, 10.0
 SMALLEST_STEP = 1e-10
 SMALLEST_SLOWNESS = 1e-2
 PROBLEMS_PER_TASK = 64
 HESSIANS_PER_TASK = 8
+# A wait after which anything that can be had at all is due.
+ENDLESS = 10**12
 # Rounds that a close start counts as having waited for a Hessian.
 HEAD_START = 6
 
@@ -93,9 +95,9 @@ def lbfgs(
     due : callable
         ``(rounds since the last Hessians, active problems) -> bool``.
     """
-    batch = _Batch(start, memory)
+    batch = _Batch(start, memory, tol)
     active = np.arange(len(start.point))
-    batch.accept(active, start.point, value_and_gradient(start.point, active), tol)
+    batch.accept(active, start.point, value_and_gradient(start.point, active))
     n_rounds = 1
     renewed = 1 - HEAD_START if start.close else 0
     active = batch.still_active()
@@ -109,8 +111,11 @@ def lbfgs(
         decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
         slack = VALUE_NOISE * np.abs(batch.value[active])
         good = evaluation.value <= batch.value[active] + decrease + slack
-        batch.accept(active[good], trial[good], Evaluation(*(e[good] for e in evaluation)), tol)
+        batch.accept(active[good], trial[good], Evaluation(*(e[good] for e in evaluation)))
         batch.shorten(active[~good], evaluation.value[~good])
+        stranded = batch.stranded()
+        if stranded.size and due(ENDLESS, stranded.size):
+            batch.renew_curvature(stranded, hessian)
         active = batch.still_active()
     norm = np.linalg.norm(batch.gradient, axis=1)
     return Solution(batch.point, batch.value, norm, batch.n_iter, batch.converged, batch.diagonal)
@@ -119,8 +124,9 @@ def lbfgs(
 class _Batch:
     """State of all problems; every array has a row a problem."""
 
-    def __init__(self, start: Start, memory: int) -> None:
+    def __init__(self, start: Start, memory: int, tol: float) -> None:
         n_problems, n_variables = start.point.shape
+        self.tol = tol
         self.point, self.gradient = start.known_point.copy(), start.known_gradient.copy()
         self.value = np.zeros(n_problems)
         self.diagonal = np.ones_like(self.point)
@@ -142,7 +148,15 @@ class _Batch:
         """Return the problems that neither converged nor got stuck, ascending."""
         return np.flatnonzero(~(self.converged | self.stuck))
 
-    def accept(self, problems: Array, points: Array, evaluation: Evaluation, tol: float) -> None:
+    def stranded(self) -> Array:
+        """Return the problems that got stuck with no Hessian yet.
+
+        Their direction is too poor for the digits that values have; a Hessian's may not be, and
+        its decrement tells how far the minimum still is.
+        """
+        return np.flatnonzero(self.stuck & (self.slots < 0) & np.isfinite(self.value))
+
+    def accept(self, problems: Array, points: Array, evaluation: Evaluation) -> None:
         """Move the given problems to their new points and choose their next directions."""
         old = self.point, self.gradient
         kept = (old, self.histories, self.products, self.n_pairs)
@@ -153,12 +167,14 @@ class _Batch:
         self.n_iter[problems] += 1
         self.stuck[problems] |= ~np.isfinite(evaluation.value)
         self._aim(problems)
-        self.converged[problems] = (
-            SAFETY * self._gap(problems) <= tol * np.abs(evaluation.value) + NEGLIGIBLE
-        )
+        self._check(problems)
+
+    def _check(self, problems: Array) -> None:
+        enough = self.tol * np.abs(self.value[problems]) + NEGLIGIBLE
+        self.converged[problems] = self._gap(problems) <= enough
 
     def _gap(self, problems: Array) -> Array:
-        """Estimate the gap to the minimum: the decrement over one minus the rate of convergence.
+        """Bound the gap to the minimum: the decrement over one minus the rate of convergence.
 
         A decrement with the true Hessian is the gap itself. With a diagonal it is nearer to the
         next step's gain; at a linear rate r the gains still to come add up to gain / (1 - r).
@@ -169,8 +185,9 @@ class _Batch:
         fall = np.minimum(decrement / self.first_decrement[problems], 1.0)
         rate = fall ** (1 / np.maximum(self.n_moves[problems], 1))
         self.n_moves[problems] += 1
-        slow = (self.slots[problems] < 0) & ~fresh
-        return decrement / np.where(slow, np.maximum(1 - rate, SMALLEST_SLOWNESS), 1.0)
+        rough = self.slots[problems] < 0
+        still_to_come = np.where(rough & ~fresh, np.maximum(1 - rate, SMALLEST_SLOWNESS), 1.0)
+        return np.where(rough, SAFETY_WITHOUT_HESSIAN, SAFETY) * decrement / still_to_come
 
     def shorten(self, problems: Array, values: Array) -> None:
         """Shorten rejected steps to the minimum of a parabola through what is known."""
@@ -183,7 +200,11 @@ class _Batch:
         share = np.where(np.isfinite(values), np.clip(np.nan_to_num(share, nan=0.5), 0.1, 0.5), 0.1)
         self.step[problems] = step * share
         self.n_iter[problems] += 1
-        self.stuck[problems] |= self.step[problems] < SMALLEST_STEP
+        stuck = problems[self.step[problems] < SMALLEST_STEP]
+        self.stuck[stuck] = True
+        # Values show no more progress. By a Hessian the decrement is the gap, without a margin.
+        final = stuck[self.slots[stuck] >= 0]
+        self.converged[final] = -self.slope[final] / 2 <= self.tol * np.abs(self.value[final])
 
     def renew_curvature(self, problems: Array, hessian: Hessian) -> None:
         """Replace the estimates of the given problems by Hessians at their present points.
@@ -191,9 +212,10 @@ class _Batch:
         Problems in the middle of a line search keep their direction, or they might take the same
         bad step again and again.
         """
-        problems = problems[self.step[problems] == 1.0]
+        problems = problems[(self.step[problems] == 1.0) | self.stuck[problems]]
         if not problems.size:
             return
+        self.stuck[problems] = False
         matrices, owner = hessian(self.point[problems], problems, self.diagonal[problems])
         blocks = threads.row_blocks(len(matrices), HESSIANS_PER_TASK)
         threads.run([partial(cholesky, matrices[b]) for b in blocks])
@@ -201,6 +223,7 @@ class _Batch:
         self.n_pairs[problems] = 0
         self.n_moves[problems] = 0
         self._aim(problems)
+        self._check(problems)
 
     def _keep_factors(self, problems: Array, matrices: Array, owner: Array) -> None:
         searching = np.setdiff1d(self.still_active(), problems)

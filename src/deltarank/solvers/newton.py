@@ -10,7 +10,8 @@ from deltarank.solvers.solution import Solution
 
 Floats = NDArray[np.float64]
 SUFFICIENT_DECREASE = 1e-4
-SMALLEST_STEP = 1e-10
+# Where a loss is almost flat Newton's step may be too long by many powers of ten.
+SMALLEST_STEP, SHORTER = 1e-20, 0.25
 # Values of order one are known to about this; no smaller decrease can be seen.
 ROUNDING = 1e-15
 
@@ -65,7 +66,7 @@ def newton(derivatives: Objective, start: Floats, *, tol: float, max_iter: int) 
         slope[moved] = np.einsum("ij,ij->i", step[moved], found.gradient[good])
         scale[moved] = 1.0
         converged[moved] = -slope[moved] / 2 <= tol * np.abs(value[moved])
-        scale[failed] /= 2
+        scale[failed] *= SHORTER
         stuck[failed] |= scale[failed] < SMALLEST_STEP
         trial[active] = point[active] + scale[active, None] * step[active]
         active = active[~(converged | stuck)[active]]
