@@ -122,7 +122,7 @@ class LogisticRankerCV(LogisticRanker):
                 scores[fold, column] = self._score(scorer, coef, intercept, held_out[fold])
         near = solutions[self._choose(Cs, scores)]
         data = data.at(self.C_)
-        start = None if near is None else data.mean_of_folds(near, len(splits))
+        start = None if near is None else data.median_of_folds(near, len(splits))
         solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
         constants = constant_intercepts(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)

@@ -12,6 +12,8 @@ Floats = NDArray[np.float64]
 SUFFICIENT_DECREASE = 1e-4
 # Where a loss is almost flat Newton's step may be too long by many powers of ten.
 SMALLEST_STEP, SHORTER = 1e-20, 0.25
+# Decrements below this are zero: the problems are sums of losses of order one.
+NEGLIGIBLE = 1e-12
 # Values of order one are known to about this; no smaller decrease can be seen.
 ROUNDING = 1e-15
 
@@ -65,7 +67,7 @@ def newton(derivatives: Objective, start: Floats, *, tol: float, max_iter: int) 
         step[moved] = _steps(found.hessian[good], found.gradient[good])
         slope[moved] = np.einsum("ij,ij->i", step[moved], found.gradient[good])
         scale[moved] = 1.0
-        converged[moved] = -slope[moved] / 2 <= tol * np.abs(value[moved])
+        converged[moved] = -slope[moved] / 2 <= tol * np.abs(value[moved]) + NEGLIGIBLE
         scale[failed] *= SHORTER
         stuck[failed] |= scale[failed] < SMALLEST_STEP
         trial[active] = point[active] + scale[active, None] * step[active]
