@@ -15,15 +15,27 @@ FAST = {"contract"}
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def csr_times_dense(matrix, rows, dense, out):
-    """Write X[rows] @ dense, shape (len(rows), p)."""
+    """Write X[rows] @ dense, shape (len(rows), p).
+
+    Four stored values at a time: the target is loaded and stored once for all of them.
+    """
     starts, indices, values = matrix
     for b in range(rows.shape[0]):
         target = out[b]
         target[:] = 0
-        for k in range(starts[rows[b]], starts[rows[b] + 1]):
+        k, end = starts[rows[b]], starts[rows[b] + 1]
+        while k + 3 < end:
+            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
+            s0, s1 = dense[indices[k]], dense[indices[k + 1]]
+            s2, s3 = dense[indices[k + 2]], dense[indices[k + 3]]
+            for j in range(target.shape[0]):
+                target[j] += (v0 * s0[j] + v1 * s1[j]) + (v2 * s2[j] + v3 * s3[j])
+            k += 4
+        while k < end:
             value, source = values[k], dense[indices[k]]
             for j in range(target.shape[0]):
                 target[j] += value * source[j]
+            k += 1
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)

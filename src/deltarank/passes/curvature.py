@@ -77,8 +77,7 @@ class SampledHessian:
         """Return, for each problem, the chunks' sampled rows and how often each was drawn."""
         data = self._data
         coef = data.matrix.coordinates.to_coef(points[:, :-1])
-        problem = data.matrix.problem(coef, points[:, -1])
-        shared = (problem, data.weights, data.kernel_labels(problems), data.positive_cost, spacing)
+        shared = (data.cells(coef, points[:, -1], problems), spacing)
         tasks = [
             # A fold's spacing is of its own rows, so all rows may give a few more draws.
             partial(data.matrix.sample, rows, *shared, min(len(rows), 2 * self._n_draws))

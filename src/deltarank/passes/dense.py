@@ -18,6 +18,7 @@ from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.matrices import (
     FACTOR_FLOPS,
     Array,
+    Cells,
     KernelLabels,
     Problem,
     Sample,
@@ -72,28 +73,11 @@ class DenseMatrix:
         rows = SMALL_PRODUCT // (len(self.scale) * n_columns)
         return min(rows, 512) if rows >= 32 else ROWS_PER_BLOCK
 
-    def chunk(
-        self,
-        rows: Array,
-        problem: Problem,
-        weights: Array,
-        labels: KernelLabels,
-        positive_cost: float,
-    ) -> tuple[Array, Array]:
+    def chunk(self, rows: Array, cells: Cells) -> tuple[Array, Array]:
         """Return sums (3, p) and gradient (p, d) over the given rows; see `logistic_block`."""
-        n_columns = len(problem[1])
+        n_columns = len(cells.problem[1])
         sums, gradient = np.zeros((3, n_columns)), np.zeros((n_columns, len(self.scale)))
-        dense_chunk(
-            self._matrix,
-            rows,
-            self._block(n_columns),
-            problem,
-            weights,
-            labels,
-            positive_cost,
-            sums,
-            gradient,
-        )
+        dense_chunk(self._matrix, rows, self._block(n_columns), *cells, sums, gradient)
         return sums, gradient
 
     def total(self, gradients: list[Array]) -> Array:
@@ -103,10 +87,6 @@ class DenseMatrix:
     def centred(self, sums: Array, masses: Array) -> Array:
         """Turn the kernels' sums of rows, of total weight ``masses``, into centred features."""
         return sums * self.scale
-
-    def times(self, rows: Array, coefficients: Array) -> Array:
-        """Return the product of the given rows and the kernels' coefficients."""
-        return self.standardised(rows) @ coefficients
 
     def label_sums(
         self, rows: Array, weights: Array, labels: KernelLabels, n_columns: int
@@ -121,29 +101,11 @@ class DenseMatrix:
         n_features = len(self.scale)
         return n_rows * n_features**2 / 2 + FACTOR_FLOPS * n_features**3
 
-    def sample(
-        self,
-        rows: Array,
-        problem: Problem,
-        weights: Array,
-        labels: KernelLabels,
-        positive_cost: float,
-        spacing: Array,
-        at_most: int,
-    ) -> list[Sample]:
+    def sample(self, rows: Array, cells: Cells, spacing: Array, at_most: int) -> list[Sample]:
         """Return, for each problem, rows sampled by curvature and how often; see `sample_rows`."""
         chosen = np.empty((len(spacing), at_most), np.int64)
-        counts, times = dense_sample(
-            self._matrix,
-            rows,
-            self._block(len(spacing)),
-            problem,
-            weights,
-            labels,
-            positive_cost,
-            spacing,
-            chosen,
-        )
+        block = self._block(len(spacing))
+        counts, times = dense_sample(self._matrix, rows, block, *cells, spacing, chosen)
         return [(chosen[j, :c], times[j, :c]) for j, c in enumerate(counts)]
 
     def hessian(self, rows: Array, curvatures: Array) -> Array:

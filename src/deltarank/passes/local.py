@@ -16,7 +16,7 @@ from deltarank import threads
 from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.dense import DenseMatrix
-from deltarank.passes.matrices import Array, KernelLabels, Matrix
+from deltarank.passes.matrices import Array, Cells, KernelLabels, Matrix
 from deltarank.passes.sparse import SparseMatrix
 from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.solution import Solution
@@ -159,7 +159,7 @@ class LocalPass:
         sums = np.zeros((len(problems), self.shape[1] - 1))
         for part, columns in self._groups(problems):
             total[columns] += np.sum(self.weights[part], dtype=np.float64)
-            labels = self.kernel_labels(problems[columns])
+            labels = self._kernel_labels(problems[columns])
             pieces = np.array_split(part, threads.n_threads())
             shared = (self.weights, labels, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
@@ -175,14 +175,9 @@ class LocalPass:
         groups = list(self._groups(problems))
         tasks, owners = [], []
         for owner, (part, columns) in enumerate(groups):
-            shared = (
-                self.matrix.problem(coef[columns], points[columns, -1]),
-                self.weights,
-                self.kernel_labels(problems[columns]),
-                self.positive_cost,
-            )
+            cells = self.cells(coef[columns], points[columns, -1], problems[columns])
             for rows in self.chunks(part):
-                tasks.append(partial(self.matrix.chunk, rows, *shared))
+                tasks.append(partial(self.matrix.chunk, rows, cells))
                 owners.append(owner)
         with one_blas_thread():
             results = threads.run(tasks)
@@ -192,6 +187,11 @@ class LocalPass:
             sums[:, columns] += sum(s for s, _ in mine)
             gradient[columns] += self.matrix.total([g for _, g in mine])
         return self._with_penalty(points, coef, sums, gradient)
+
+    def cells(self, coef: Array, offset: Array, problems: Array) -> Cells:
+        """Return what the kernels need to evaluate problems at the given coefficients."""
+        problem = self.matrix.problem(coef, offset)
+        return Cells(problem, self.weights, self._kernel_labels(problems), self.positive_cost)
 
     def _with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
         losses, curvatures, residuals = sums
@@ -244,7 +244,7 @@ class LocalPass:
         size = max(size, MIN_ROWS_PER_CHUNK)
         return [part[block] for block in threads.row_blocks(len(part), size)]
 
-    def kernel_labels(self, problems: Array) -> KernelLabels:
+    def _kernel_labels(self, problems: Array) -> KernelLabels:
         """Return the labels as the kernels want them; see `logistic_block`."""
         first = np.searchsorted(problems // self.n_folds, np.arange(self.labels.n_labels + 1))
         return self.labels.starts, self.labels.members, first.astype(np.int32)

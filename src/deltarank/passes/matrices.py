@@ -84,6 +84,15 @@ def coordinates(center: Array, covariance: Array) -> Coordinates:
     return Coordinates(center, basis, np.maximum(spectrum, 0.0))
 
 
+class Cells(NamedTuple):
+    """What the kernels need beside the rows to evaluate their cells; see `logistic_block`."""
+
+    problem: Problem
+    weights: Array
+    labels: KernelLabels
+    positive_cost: float
+
+
 class Matrix(Protocol):
     """What a pass asks of a feature matrix.
 
@@ -97,14 +106,7 @@ class Matrix(Protocol):
     def problem(self, coef: Array, offset: Array) -> Problem:
         """Return coefficients and offsets as the kernels want them."""
 
-    def chunk(
-        self,
-        rows: Array,
-        problem: Problem,
-        weights: Array,
-        labels: KernelLabels,
-        positive_cost: float,
-    ) -> tuple[Array, Array]:
+    def chunk(self, rows: Array, cells: Cells) -> tuple[Array, Array]:
         """Return sums (3, p) and the kernels' gradient over the given rows."""
 
     def total(self, gradients: list[Array]) -> Array:
@@ -112,9 +114,6 @@ class Matrix(Protocol):
 
     def centred(self, sums: Array, masses: Array) -> Array:
         """Turn the kernels' sums of rows, of total weight ``masses``, into centred features."""
-
-    def times(self, rows: Array, coefficients: Array) -> Array:
-        """Return the product of the given rows and the kernels' coefficients."""
 
     def label_sums(
         self, rows: Array, weights: Array, labels: KernelLabels, n_columns: int
@@ -124,16 +123,7 @@ class Matrix(Protocol):
     def hessian_flops(self, n_rows: int) -> float:
         """Return the multiplications of a Hessian from that many rows; infinite if not offered."""
 
-    def sample(
-        self,
-        rows: Array,
-        problem: Problem,
-        weights: Array,
-        labels: KernelLabels,
-        positive_cost: float,
-        spacing: Array,
-        at_most: int,
-    ) -> list[Sample]:
+    def sample(self, rows: Array, cells: Cells, spacing: Array, at_most: int) -> list[Sample]:
         """Return, for each problem, rows sampled by curvature and how often."""
 
     def hessian(self, rows: Array, curvatures: Array) -> Array:

@@ -10,11 +10,11 @@ from deltarank.kernels.csr import (
     csr_label_sums,
     csr_moments,
     csr_sample,
-    csr_times_dense,
 )
 from deltarank.passes.matrices import (
     FACTOR_FLOPS,
     Array,
+    Cells,
     KernelLabels,
     Problem,
     Sample,
@@ -32,7 +32,8 @@ class SparseMatrix:
     """A CSR matrix; centring happens in the offsets, so that zeros stay unstored."""
 
     def __init__(self, X: Any, rows: Array, weights: Array) -> None:
-        self._matrix = (X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data)
+        values = X.data.astype(np.float32, copy=False)
+        self._matrix = (X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values)
         n_features = X.shape[1]
         total = float(np.sum(weights[rows], dtype=np.float64))
         sums, squares = csr_moments(self._matrix, rows, weights, n_features)
@@ -50,28 +51,11 @@ class SparseMatrix:
         offset = offset - coef @ self.coordinates.center
         return np.ascontiguousarray(coef.T, dtype=np.float32), offset.astype(np.float32)
 
-    def chunk(
-        self,
-        rows: Array,
-        problem: Problem,
-        weights: Array,
-        labels: KernelLabels,
-        positive_cost: float,
-    ) -> tuple[Array, Array]:
+    def chunk(self, rows: Array, cells: Cells) -> tuple[Array, Array]:
         """Return sums (3, p) and gradient (d, p) over the given rows; see `logistic_block`."""
-        sums = np.zeros((3, len(problem[1])))
-        gradient = np.zeros(problem[0].shape, np.float32)
-        csr_chunk(
-            self._matrix,
-            rows,
-            ROWS_PER_BLOCK,
-            problem,
-            weights,
-            labels,
-            positive_cost,
-            sums,
-            gradient,
-        )
+        coefficients, offsets = cells.problem
+        sums, gradient = np.zeros((3, len(offsets))), np.zeros(coefficients.shape, np.float32)
+        csr_chunk(self._matrix, rows, ROWS_PER_BLOCK, *cells, sums, gradient)
         return sums, gradient
 
     def total(self, gradients: list[Array]) -> Array:
@@ -81,12 +65,6 @@ class SparseMatrix:
     def centred(self, sums: Array, masses: Array) -> Array:
         """Turn the kernels' sums of rows, of total weight ``masses``, into centred features."""
         return sums - np.outer(masses, self.coordinates.center)
-
-    def times(self, rows: Array, coefficients: Array) -> Array:
-        """Return the product of the given rows and the kernels' coefficients."""
-        out = np.empty((len(rows), coefficients.shape[1]), np.float32)
-        csr_times_dense(self._matrix, rows, coefficients, out)
-        return out
 
     def label_sums(
         self, rows: Array, weights: Array, labels: KernelLabels, n_columns: int
@@ -105,29 +83,11 @@ class SparseMatrix:
         n_features = len(self.coordinates.center)
         return SLOWER_THAN_DENSE * n_rows * per_row**2 + FACTOR_FLOPS * float(n_features) ** 3
 
-    def sample(
-        self,
-        rows: Array,
-        problem: Problem,
-        weights: Array,
-        labels: KernelLabels,
-        positive_cost: float,
-        spacing: Array,
-        at_most: int,
-    ) -> list[Sample]:
+    def sample(self, rows: Array, cells: Cells, spacing: Array, at_most: int) -> list[Sample]:
         """Return, for each problem, rows sampled by curvature and how often; see `sample_rows`."""
         chosen = np.empty((len(spacing), at_most), np.int64)
-        counts, times = csr_sample(
-            self._matrix,
-            rows,
-            ROWS_PER_BLOCK,
-            problem,
-            weights,
-            labels,
-            positive_cost,
-            spacing,
-            chosen,
-        )
+        block = ROWS_PER_BLOCK
+        counts, times = csr_sample(self._matrix, rows, block, *cells, spacing, chosen)
         return [(chosen[j, :c], times[j, :c]) for j, c in enumerate(counts)]
 
     def hessian(self, rows: Array, curvatures: Array) -> Array:
