@@ -55,7 +55,7 @@ def test_a_pipe_gets_nothing_but_data_and_files_hold_the_same_rows(section4):
 
 def test_a_terminal_gets_a_table(tmp_path):
     reader, writer = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "150", "TERM": "dumb"}
+    environment = {**os.environ, "COLUMNS": "150", "TERM": "xterm", "NO_COLOR": "1"}
     process = subprocess.Popen(
         [*COMMAND, "reproduce", "section4", "--out", str(tmp_path)],
         stdout=writer, stderr=subprocess.DEVNULL, env=environment,
