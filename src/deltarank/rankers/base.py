@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from deltarank.kernels.top_labels import select_top
-from deltarank.labels import row_numbers
+from deltarank.labels import LabelSets, row_numbers
 from deltarank.metrics import rank_loss
 from deltarank.rankers.targets import PREDICTIONS, Targets, read_targets
 from deltarank.threads import row_blocks, run
@@ -28,14 +28,11 @@ LAST, FIRST = -1e30, 1e30
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """Base of the rankers: `fit` keeps `classes_`, `_scores` gives the scores of checked rows."""
 
-    _needs_finite = True
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = not self._needs_finite
         return tags
 
     @abstractmethod
@@ -50,7 +47,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             reset=fitting,
             accept_sparse="csr",
             dtype=(np.float64, np.float32),
-            ensure_all_finite=True if self._needs_finite else "allow-nan",
         )
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
@@ -151,6 +147,16 @@ def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: An
             "give a positive sample_weight to a row with a pair to rank"
         )
     return weights
+
+
+def constant_scores(labels: LabelSets, weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN."""
+    counted = weights > 0
+    positives = np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
+    scores = np.full(labels.n_labels, np.nan)
+    scores[positives == 0] = LAST
+    scores[positives == counted.sum()] = FIRST
+    return scores
 
 
 def select_in_threads(scores: NDArray[Any], ranked: NDArray[np.intp]) -> None:

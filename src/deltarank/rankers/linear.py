@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.kernels.top_labels import select_top
-from deltarank.labels import LabelSets
-from deltarank.rankers.base import FIRST, LAST, Ranker, check_top
+from deltarank.rankers.base import Ranker, check_top
 
 
 class LinearRanker(Ranker):
@@ -55,13 +54,3 @@ class LinearRanker(Ranker):
         ranked = np.empty((1, top), np.intp)
         select_top(self._scores(X), top, ranked)
         return self.classes_[ranked]
-
-
-def constant_intercepts(labels: LabelSets, weights: NDArray[Any]) -> NDArray[np.float64]:
-    """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN."""
-    counted = weights > 0
-    positives = np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
-    intercepts = np.full(labels.n_labels, np.nan)
-    intercepts[positives == 0] = LAST
-    intercepts[positives == counted.sum()] = FIRST
-    return intercepts

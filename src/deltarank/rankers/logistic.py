@@ -9,8 +9,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from deltarank.passes.path import Pass, place, solve
-from deltarank.rankers.base import training_weights
-from deltarank.rankers.linear import LinearRanker, constant_intercepts
+from deltarank.rankers.base import constant_scores, training_weights
+from deltarank.rankers.linear import LinearRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.solvers.solution import Solution
 from deltarank.weights import Weight
@@ -129,7 +129,7 @@ class LogisticRanker(LinearRanker):
         )
         start = self._last_solution(data) if self.warm_start else None
         solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
-        constants = constant_intercepts(targets.labels, weights)
+        constants = constant_scores(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)
         return self
 

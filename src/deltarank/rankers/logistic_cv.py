@@ -10,8 +10,7 @@ from sklearn.model_selection import check_cv
 
 from deltarank.metrics import SCORERS
 from deltarank.passes.path import Pass, place, solve, solve_path
-from deltarank.rankers.base import training_weights
-from deltarank.rankers.linear import constant_intercepts
+from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.logistic import LogisticRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.rankers.targets import Targets
@@ -124,7 +123,7 @@ class LogisticRankerCV(LogisticRanker):
         data = data.at(self.C_)
         start = None if near is None else data.median_of_folds(near, len(splits))
         solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
-        constants = constant_intercepts(targets.labels, weights)
+        constants = constant_scores(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)
         return self
 
@@ -230,7 +229,7 @@ def _held_out(
     else:
         labels = (sparse.csr_array(y) if targets.form == "sparse" else np.asarray(y))[test]
     counts = None if sample_weight is None else np.asarray(sample_weight)[test]
-    constants = constant_intercepts(targets.labels, _only(weights, train))
+    constants = constant_scores(targets.labels, _only(weights, train))
     return HeldOut(X[test], labels, counts, constants)
 
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from deltarank.rankers.base import FIRST, LAST, Ranker, training_weights
+from deltarank.rankers.base import Ranker, constant_scores, training_weights
 from deltarank.weights import Weight
 
 SMALLEST_CHANCE = 1e-12
@@ -86,9 +86,7 @@ class WeightedBinaryRelevance(Ranker):
             fit(self.estimator, X, column(label), {keyword: weights[used]})
             for label in range(targets.labels.n_labels)
         )
-        self.constant_scores_ = np.array(
-            [FIRST if column(label).all() else LAST for label in range(targets.labels.n_labels)]
-        )
+        self.constant_scores_ = constant_scores(targets.labels, weights)
         for attribute in ("n_features_in_", "feature_names_in_"):
             for fitted in self.estimators_:
                 if hasattr(fitted, attribute):
@@ -152,20 +150,14 @@ def _weight_keyword(estimator: Any) -> str:
         name, last = last.steps[-1]
         path.append(name)
     routed = get_config()["enable_metadata_routing"]
-    keyword = "sample_weight" if routed else "__".join([*path, "sample_weight"])
-    if has_fit_parameter(last, "sample_weight") or (
-        hasattr(last, "get_metadata_routing") and (_takes_any_keyword(last))
-    ):
-        return keyword
+    # A search or another wrapper passes what it is given on as parameters of fit.
+    if any(has_fit_parameter(last, name) for name in ("sample_weight", "params", "fit_params")):
+        return "sample_weight" if routed else "__".join([*path, "sample_weight"])
     raise ValueError(
         f"estimator must take sample_weight in fit, to weigh rows by w(y); "
         f"{type(last).__name__} does not (LogisticRegression, HistGradientBoostingClassifier, "
         "RandomForestClassifier and others do)"
     )
-
-
-def _takes_any_keyword(estimator: Any) -> bool:
-    return has_fit_parameter(estimator, "params") or has_fit_parameter(estimator, "fit_params")
 
 
 def _label_scores(fitted: Any, X: Any) -> NDArray[Any]:
