@@ -38,6 +38,12 @@ class LabelSets(NamedTuple):
         """Row of each member."""
         return np.repeat(np.arange(self.n_rows), self.sizes)
 
+    def by_label(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows of each label, label after label, and where each label's rows start."""
+        order = np.argsort(self.members, kind="stable")
+        starts = np.searchsorted(self.members[order], np.arange(self.n_labels + 1))
+        return starts, self.rows[order]
+
     def to_csr(self) -> sparse.csr_array:
         """Return the label sets as a zero-one matrix."""
         ones = np.ones(len(self.members), np.int8)

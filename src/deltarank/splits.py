@@ -54,13 +54,10 @@ class LabelStratifiedKFold:
                 f"with n_samples={labels.n_rows}"
             )
         generator = np.random.default_rng(self.random_state)
-        by_label = np.argsort(labels.members, kind="stable")
-        label_starts = np.searchsorted(labels.members[by_label], np.arange(labels.n_labels + 1))
         return assign_folds(
             labels.starts,
             labels.members,
-            label_starts,
-            labels.rows[by_label],
+            *labels.by_label(),
             generator.permutation(labels.n_rows),
             self.n_splits,
         )

@@ -62,8 +62,10 @@ class SampledHessian:
         left_out = np.where(shared, -1, fold)[first]
         with one_blas_thread():
             found = self._sample(points[first], problems[first], spacing)
+            folds = [fold for fold, part in enumerate(data.parts) for _ in data.chunks(part)]
             parts = zip(found, spacing, left_out, strict=True)
-            hessians = np.array(threads.run([partial(self._assemble, *part) for part in parts]))
+            tasks = [partial(self._assemble, folds, *part) for part in parts]
+            hessians = np.array(threads.run(tasks))
         at = np.arange(data.shape[1] - 1)
         hessians[:, at, at] += 1 / data.C
         if data.penalize_intercept:
@@ -86,14 +88,18 @@ class SampledHessian:
         ]
         return zip(*threads.run(tasks), strict=True)
 
-    def _assemble(self, found: tuple[Sample, ...], spacing: float, left_out: int) -> Array:
-        """Return the Hessian of the sampled rows outside one fold, or of an average fold (-1)."""
+    def _assemble(
+        self, folds: list[int], found: tuple[Sample, ...], spacing: float, left_out: int
+    ) -> Array:
+        """Return the Hessian of the sampled rows outside one fold, or of an average fold (-1).
+
+        `folds` tells the fold of each chunk that `found` has a sample of.
+        """
         data = self._data
-        fold_of_chunk = [fold for fold, part in enumerate(data.parts) for _ in data.chunks(part)]
         average = data.n_folds > 1 and left_out < 0
         outside = [
             sample
-            for sample, fold in zip(found, fold_of_chunk, strict=True)
+            for sample, fold in zip(found, folds, strict=True)
             if average or data.n_folds == 1 or fold != left_out
         ]
         rows = np.concatenate([rows for rows, _ in outside])

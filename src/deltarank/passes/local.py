@@ -17,6 +17,7 @@ from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.dense import DenseMatrix
 from deltarank.passes.matrices import Array, Cells, KernelLabels, Matrix
+from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.passes.sparse import SparseMatrix
 from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.solution import Solution
@@ -24,9 +25,6 @@ from deltarank.solvers.solution import Solution
 MIN_ROWS_PER_CHUNK = 1024
 # More than one a thread, so that a thread that was held up does not hold up the others.
 CHUNKS_PER_THREAD = 2
-# A label that is always or never positive has no finite optimal intercept; at this log-odds its
-# loss is below anything float64 sums can show, so the solver stops there at once.
-LARGEST_LOG_ODDS = 40.0
 
 
 class LocalPass:

@@ -15,7 +15,8 @@ from deltarank.solvers.solution import Solution
 Floats = NDArray[np.float64]
 # Numbers held at most in the table of products of features, and in the scores of all problems.
 LARGEST_TABLE = 2_000_000
-# Log-odds at which a label that is always (never) relevant has no loss left to reduce.
+# A label that is always or never positive has no finite optimal intercept; at this log-odds its
+# loss is below anything float64 sums can show, so a solver stops there at once.
 LARGEST_LOG_ODDS = 40.0
 
 

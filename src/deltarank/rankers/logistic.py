@@ -12,6 +12,7 @@ from deltarank.passes.path import Pass, place, solve
 from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.linear import LinearRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
+from deltarank.rankers.targets import Targets
 from deltarank.solvers.solution import Solution
 from deltarank.weights import Weight
 
@@ -113,25 +114,32 @@ class LogisticRanker(LinearRanker):
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """
-        for name in ("C", "positive_cost", "tol"):
-            positive_number(getattr(self, name), name)
-        positive_integer(self.max_iter, "max_iter")
+        positive_number(self.C, "C")
+        self._check_numbers()
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         weights = training_weights(targets, y, self.weight, sample_weight)
-        data = place(
-            X,
-            targets.labels,
-            weights,
-            C=self.C,
-            positive_cost=self.positive_cost,
-            penalize_intercept=self.penalize_intercept,
-        )
+        data = self._place(X, targets, weights, self.C)
         start = self._last_solution(data) if self.warm_start else None
         solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
         constants = constant_scores(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)
         return self
+
+    def _check_numbers(self) -> None:
+        positive_number(self.positive_cost, "positive_cost")
+        positive_number(self.tol, "tol")
+        positive_integer(self.max_iter, "max_iter")
+
+    def _place(self, X: Any, targets: Targets, weights: NDArray[Any], C: float) -> Pass:
+        return place(
+            X,
+            targets.labels,
+            weights,
+            C=C,
+            positive_cost=self.positive_cost,
+            penalize_intercept=self.penalize_intercept,
+        )
 
     def _last_solution(self, data: Pass) -> Any:
         n_problems, n_variables = data.shape

@@ -9,10 +9,10 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 
 from deltarank.metrics import SCORERS
-from deltarank.passes.path import Pass, place, solve, solve_path
+from deltarank.passes.path import Pass, solve, solve_path
 from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.logistic import LogisticRanker
-from deltarank.rankers.parameters import positive_integer, positive_number
+from deltarank.rankers.parameters import positive_number
 from deltarank.rankers.targets import Targets
 from deltarank.solvers.solution import Solution
 from deltarank.splits import LabelStratifiedKFold
@@ -101,14 +101,12 @@ class LogisticRankerCV(LogisticRanker):
         Cs = np.unique([positive_number(C, "each value of Cs") for C in values])
         if not len(Cs):
             raise ValueError("Cs must hold at least one value; got none")
-        for name in ("positive_cost", "tol"):
-            positive_number(getattr(self, name), name)
-        positive_integer(self.max_iter, "max_iter")
+        self._check_numbers()
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         scorer = self._scorer(targets)
         weights = training_weights(targets, y, self.weight, sample_weight)
-        data = self._pass(X, targets, weights)
+        data = self._place(X, targets, weights, Cs[0])
         splits = self._splits(X, y, targets)
         held_out = [_held_out(X, y, targets, weights, sample_weight, split) for split in splits]
         scores = np.empty((len(splits), len(Cs)))
@@ -139,21 +137,10 @@ class LogisticRankerCV(LogisticRanker):
             "or pass a callable (ranker, X, Y) -> float"
         )
 
-    def _pass(self, X: Any, targets: Targets, weights: NDArray[Any]) -> Pass:
-        return place(
-            X,
-            targets.labels,
-            weights,
-            C=1.0,
-            positive_cost=self.positive_cost,
-            penalize_intercept=self.penalize_intercept,
-        )
-
     def _splits(self, X: Any, y: Any, targets: Targets) -> list[Split]:
-        labels = targets.labels.to_csr()
         if isinstance(self.cv, int | np.integer):
             folds = LabelStratifiedKFold(int(self.cv), random_state=self.random_state)
-            return list(folds.split(X, labels))
+            return list(folds.split(X, targets.labels.to_csr()))
         return list(check_cv(self.cv).split(X, y))
 
     def _path(
@@ -172,7 +159,7 @@ class LogisticRankerCV(LogisticRanker):
         limits: dict[str, Any] = {"tol": VALIDATION_TOL, "max_iter": self.max_iter}
         folds = _as_folds(splits, len(weights))
         if folds is None:
-            passes = [self._pass(X, targets, _only(weights, train)) for train, _ in splits]
+            passes = [self._place(X, targets, _only(weights, train), Cs[0]) for train, _ in splits]
             paths = [solve_path(apart, Cs, **limits) for apart in passes]
             for steps in zip(*paths, strict=True):
                 yield [current.to_features(found.point) for current, found in steps], None

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
+from deltarank.labels import LabelSets
 from deltarank.rankers.base import Ranker, constant_scores, training_weights
 from deltarank.weights import Weight
 
@@ -120,15 +121,13 @@ class WeightedBinaryRelevance(Ranker):
         return np.column_stack(columns)
 
 
-def _columns(labels: Any, used: NDArray[Any]) -> Callable[[int], NDArray[np.int64]]:
+def _columns(labels: LabelSets, used: NDArray[Any]) -> Callable[[int], NDArray[np.int64]]:
     """Return a function that gives the zero-one column of a label, for the rows used."""
-    by_label = np.argsort(labels.members, kind="stable")
-    bounds = np.searchsorted(labels.members[by_label], np.arange(labels.n_labels + 1))
-    rows = labels.rows[by_label]
+    starts, rows = labels.by_label()
 
     def column(label: int) -> NDArray[np.int64]:
         y = np.zeros(labels.n_rows, np.int64)
-        y[rows[bounds[label] : bounds[label + 1]]] = 1
+        y[rows[starts[label] : starts[label + 1]]] = 1
         return y[used]
 
     return column
