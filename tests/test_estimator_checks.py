@@ -4,11 +4,23 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from deltarank import LogisticRanker, LogisticRankerCV, WeightedBinaryRelevance
+from deltarank import (
+    AdaBoostMH,
+    AdaBoostMR,
+    AdaBoostRanker,
+    LogisticRanker,
+    LogisticRankerCV,
+    StagedSearchCV,
+    WeightedBinaryRelevance,
+)
 
 RANKERS = [
     LogisticRanker(),
     LogisticRankerCV(Cs=[0.1, 10.0], cv=2),
+    AdaBoostRanker(n_stumps=20),
+    AdaBoostMR(n_stumps=20),
+    AdaBoostMH(n_stumps=20),
+    StagedSearchCV(AdaBoostRanker(), rounds=[5, 20], cv=2),
     WeightedBinaryRelevance(LogisticRegression()),
 ]
 

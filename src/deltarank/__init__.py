@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltarank import datasets, metrics, theory
     from deltarank.metrics import rank_loss
-    from deltarank.rankers import LogisticRanker, LogisticRankerCV, WeightedBinaryRelevance
+    from deltarank.rankers import (
+        AdaBoostMH,
+        AdaBoostMR,
+        AdaBoostRanker,
+        LogisticRanker,
+        LogisticRankerCV,
+        StagedSearchCV,
+        WeightedBinaryRelevance,
+    )
     from deltarank.splits import LabelStratifiedKFold
     from deltarank.weights import instance_weights, weight_diagnostics
 
@@ -14,9 +22,13 @@ __version__ = "0.1.0"
 
 # Loaded on first use, so that `import deltarank` and `deltarank --help` stay instant.
 _HOME = {
+    "AdaBoostMH": "deltarank.rankers",
+    "AdaBoostMR": "deltarank.rankers",
+    "AdaBoostRanker": "deltarank.rankers",
     "LabelStratifiedKFold": "deltarank.splits",
     "LogisticRanker": "deltarank.rankers",
     "LogisticRankerCV": "deltarank.rankers",
+    "StagedSearchCV": "deltarank.rankers",
     "WeightedBinaryRelevance": "deltarank.rankers",
     "datasets": "deltarank.datasets",
     "metrics": "deltarank.metrics",
@@ -29,6 +41,10 @@ _HOME = {
 __all__ = [  # noqa: RUF022
     "LogisticRanker",
     "LogisticRankerCV",
+    "AdaBoostRanker",
+    "AdaBoostMR",
+    "AdaBoostMH",
+    "StagedSearchCV",
     "WeightedBinaryRelevance",
     "LabelStratifiedKFold",
     "instance_weights",

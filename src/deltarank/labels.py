@@ -44,6 +44,11 @@ class LabelSets(NamedTuple):
         starts = np.searchsorted(self.members[order], np.arange(self.n_labels + 1))
         return starts, self.rows[order]
 
+    def take(self, rows: NDArray[Any]) -> "LabelSets":
+        """Return the label sets of some rows, given by a mask or by their numbers."""
+        taken = self.to_csr()[rows]
+        return LabelSets(taken.indptr.astype(np.int64), taken.indices, self.n_labels)
+
     def to_csr(self) -> sparse.csr_array:
         """Return the label sets as a zero-one matrix."""
         ones = np.ones(len(self.members), np.int8)

@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from deltarank.kernels.top_labels import select_top
@@ -28,11 +29,22 @@ LAST, FIRST = -1e30, 1e30
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
     """Base of the rankers: `fit` keeps `classes_`, `_scores` gives the scores of checked rows."""
 
+    @property
+    def accepts_missing_values(self) -> bool:
+        """Whether NaN may stand in X."""
+        return False
+
+    @property
+    def estimates_marginals(self) -> bool:
+        """Whether scores estimate something of each label on its own, not only of pairs."""
+        return True
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.accepts_missing_values
         return tags
 
     @abstractmethod
@@ -47,6 +59,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             reset=fitting,
             accept_sparse="csr",
             dtype=(np.float64, np.float32),
+            ensure_all_finite="allow-nan" if self.accepts_missing_values else True,
         )
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
@@ -108,6 +121,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         scores = self._scores(X)
         return PREDICTIONS[self._form](scores, self._relevance(scores) > 0.5, self.classes_)
 
+    @available_if(lambda ranker: ranker.estimates_marginals)
     def marginal_weights(self, X: Any) -> NDArray[Any]:
         """Return eta_l(x), what the scores estimate, Eq. (23): the *weighted* chance of label l.
 

@@ -5,24 +5,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.model_selection import check_cv
 
-from deltarank.metrics import SCORERS
 from deltarank.passes.path import Pass, solve, solve_path
 from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.logistic import LogisticRanker
 from deltarank.rankers.parameters import positive_number
+from deltarank.rankers.selection import (
+    Scoring,
+    Split,
+    choose_scorer,
+    choose_value,
+    split_rows,
+    tabulate,
+    take_labels,
+)
 from deltarank.rankers.targets import Targets
 from deltarank.solvers.solution import Solution
-from deltarank.splits import LabelStratifiedKFold
 from deltarank.weights import Weight
 
 # The paper's grid.
 DEFAULT_CS = tuple(10.0**power for power in range(-3, 4))
 # Scores of held-out rows settle long before the objective's last digits do.
 VALIDATION_TOL = 2e-2
-Split = tuple[NDArray[Any], NDArray[Any]]
 Coefficients = tuple[NDArray[Any], NDArray[Any]]
 
 
@@ -75,7 +79,7 @@ class LogisticRankerCV(LogisticRanker):
         *,
         Cs: Sequence[float] | None = None,
         cv: Any = 5,
-        scoring: str | Callable[[Any, Any, Any], float] = "neg_rank_loss",
+        scoring: Scoring = "neg_rank_loss",
         one_standard_error: bool = False,
         weight: Weight = "rank",
         positive_cost: float = 1.0,
@@ -104,10 +108,10 @@ class LogisticRankerCV(LogisticRanker):
         self._check_numbers()
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
-        scorer = self._scorer(targets)
+        scorer = choose_scorer(self.scoring, targets)
         weights = training_weights(targets, y, self.weight, sample_weight)
         data = self._place(X, targets, weights, Cs[0])
-        splits = self._splits(X, y, targets)
+        splits = split_rows(self.cv, X, y, targets, self.random_state)
         held_out = [_held_out(X, y, targets, weights, sample_weight, split) for split in splits]
         scores = np.empty((len(splits), len(Cs)))
         solutions: list[Solution | None] = []
@@ -117,31 +121,17 @@ class LogisticRankerCV(LogisticRanker):
             solutions.append(solution)
             for fold, (coef, intercept) in enumerate(fitted):
                 scores[fold, column] = self._score(scorer, coef, intercept, held_out[fold])
-        near = solutions[self._choose(Cs, scores)]
+        best = choose_value(scores, self.one_standard_error)
+        self.C_ = float(Cs[best])
+        self.best_score_ = float(scores[:, best].mean())
+        self.cv_results_ = tabulate("C", Cs, scores)
+        near = solutions[best]
         data = data.at(self.C_)
         start = None if near is None else data.median_of_folds(near, len(splits))
         solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
         constants = constant_scores(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)
         return self
-
-    def _scorer(self, targets: Targets) -> Callable[..., float]:
-        scoring = self.scoring
-        if callable(scoring):
-            return lambda ranker, X, Y, sample_weight: scoring(ranker, X, Y)
-        if scoring in SCORERS:
-            by_class = targets.form in ("binary", "classes")
-            return LogisticRanker.score if by_class else SCORERS[scoring]
-        raise ValueError(
-            f"unknown scoring {scoring!r}; choose one of {', '.join(sorted(SCORERS))}, "
-            "or pass a callable (ranker, X, Y) -> float"
-        )
-
-    def _splits(self, X: Any, y: Any, targets: Targets) -> list[Split]:
-        if isinstance(self.cv, int | np.integer):
-            folds = LabelStratifiedKFold(int(self.cv), random_state=self.random_state)
-            return list(folds.split(X, targets.labels.to_csr()))
-        return list(check_cv(self.cv).split(X, y))
 
     def _path(
         self,
@@ -183,19 +173,6 @@ class LogisticRankerCV(LogisticRanker):
         ranker.set_coefficients(coef, intercept, held_out.constants, held_out.X.dtype)
         return scorer(ranker, held_out.X, held_out.Y, sample_weight=held_out.sample_weight)
 
-    def _choose(self, Cs: NDArray[np.float64], scores: NDArray[np.float64]) -> int:
-        mean, deviation = scores.mean(axis=0), scores.std(axis=0)
-        best = int(mean.argmax())
-        if self.one_standard_error:
-            error = scores[:, best].std(ddof=1) / np.sqrt(len(scores))
-            best = int(np.flatnonzero(mean >= mean[best] - error)[0])
-        self.C_ = float(Cs[best])
-        self.best_score_ = float(mean[best])
-        self.cv_results_ = {"param_C": Cs, "mean_test_score": mean, "std_test_score": deviation}
-        for fold, values in enumerate(scores):
-            self.cv_results_[f"split{fold}_test_score"] = values
-        return best
-
 
 class HeldOut(NamedTuple):
     """Rows held out of a fit, and the scores of the labels that are constant in the others."""
@@ -210,14 +187,9 @@ def _held_out(
     X: Any, y: Any, targets: Targets, weights: NDArray[Any], sample_weight: Any, split: Split
 ) -> HeldOut:
     train, test = split
-    labels: Any
-    if targets.form == "sets":
-        labels = [y[row] for row in test]
-    else:
-        labels = (sparse.csr_array(y) if targets.form == "sparse" else np.asarray(y))[test]
     counts = None if sample_weight is None else np.asarray(sample_weight)[test]
     constants = constant_scores(targets.labels, _only(weights, train))
-    return HeldOut(X[test], labels, counts, constants)
+    return HeldOut(X[test], take_labels(y, targets, test), counts, constants)
 
 
 def _only(weights: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:

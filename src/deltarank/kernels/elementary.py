@@ -1,0 +1,82 @@
+"""exp and log without branches or calls, so that LLVM can vectorise the loops round them.
+
+``exponential`` takes arguments up to about 0 and ``logarithm`` positive normal ones; both keep the
+precision of their argument, but for exp in float64, which is the C library's.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from deltarank.kernels.logistic import FAST, LN2_HIGH, LN2_LOW, exp_negative
+
+# The bits of 1 / sqrt(2): mantissas between it and sqrt(2) keep the series short.
+HALF_ROOT_32 = np.int32(0x3F3504F3)
+HALF_ROOT_64 = np.int64(0x3FE6A09E667F3BCD)
+LN2 = 0.6931471805599453
+
+
+def exponential(x):
+    """Return exp(x)."""
+    raise NotImplementedError("for kernels only")
+
+
+def logarithm(x):
+    """Return log(x)."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(exponential, inline="always")
+def _exponential(x):
+    if x == types.float32:
+        return lambda x: exp_negative(x)
+    return lambda x: math.exp(x)
+
+
+@overload(logarithm, inline="always")
+def _logarithm(x):
+    if x == types.float32:
+        return lambda x: _log32(x)
+    return lambda x: _log64(x)
+
+
+@njit(inline="always", fastmath=FAST)
+def _log32(x):
+    """Add the exponent and a polynomial in the mantissa less one, as Cephes' logf does."""
+    bits = np.float32(x).view(np.int32) - HALF_ROOT_32
+    exponent = np.float32(bits >> np.int32(23))
+    mantissa = (bits & np.int32(0x7FFFFF)) + HALF_ROOT_32
+    f = np.int32(mantissa).view(np.float32) - np.float32(1.0)
+    p = np.float32(7.0376836292e-2)
+    p = p * f + np.float32(-1.1514610310e-1)
+    p = p * f + np.float32(1.1676998740e-1)
+    p = p * f + np.float32(-1.2420140846e-1)
+    p = p * f + np.float32(1.4249322787e-1)
+    p = p * f + np.float32(-1.6668057665e-1)
+    p = p * f + np.float32(2.0000714765e-1)
+    p = p * f + np.float32(-2.4999993993e-1)
+    p = p * f + np.float32(3.3333331174e-1)
+    tail = p * f * f * f - np.float32(0.5) * f * f + exponent * LN2_LOW
+    return f + tail + exponent * LN2_HIGH
+
+
+@njit(inline="always", fastmath=FAST, error_model="numpy")
+def _log64(x):
+    """Use the series of 2 artanh(s), s = f / (2 + f), with the coefficients of fdlibm."""
+    bits = np.float64(x).view(np.int64) - HALF_ROOT_64
+    exponent = np.float64(bits >> np.int64(52))
+    mantissa = (bits & np.int64(0xFFFFFFFFFFFFF)) + HALF_ROOT_64
+    f = np.int64(mantissa).view(np.float64) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    p = 1.479819860511658591e-1
+    p = p * z + 1.531383769920937332e-1
+    p = p * z + 1.818357216161805012e-1
+    p = p * z + 2.222219843214978396e-1
+    p = p * z + 2.857142874366239149e-1
+    p = p * z + 3.999999999940941908e-1
+    p = p * z + 6.666666666666735130e-1
+    half = 0.5 * f * f
+    return exponent * LN2 - ((half - s * (half + z * p)) - f)

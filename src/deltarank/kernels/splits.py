@@ -1,0 +1,148 @@
+"""The best threshold of each feature from its histogram, for each of eight labels or for all.
+
+A split is as impure as its branches are together. A branch of weight w, p of it relevant, has
+
+* entropy: -p log(p / w) - (w - p) log(1 - p / w), its conditional entropy times w, in nats;
+* error: min(p, w - p), what the best constant vote gets wrong;
+* z: 2 sqrt(p (w - p)), the normaliser of the best real vote.
+
+The histogram of a feature with v values has v lines, and behind them one for missing values.
+"""
+
+import numpy as np
+from numba import njit
+
+from deltarank.kernels.elementary import logarithm
+from deltarank.kernels.lanes import LANES, add_lanes
+from deltarank.kernels.logistic import FAST
+
+CRITERIA = {"entropy": 0, "error": 1, "z": 2}
+ENTROPY, ERROR = CRITERIA["entropy"], CRITERIA["error"]
+
+
+@njit(inline="always", fastmath=FAST, error_model="numpy")
+def _entropy(weight, relevant, tiny):
+    rest = weight - relevant
+    heavy = max(weight, tiny)
+    return -(
+        relevant * logarithm(max(relevant / heavy, tiny))
+        + rest * logarithm(max(rest / heavy, tiny))
+    )
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _add_impurity(criterion, weights, relevant, impurities):
+    """Add the impurity of many branches, cell by cell."""
+    tiny = impurities.dtype.type(1e-35)
+    two, nothing = impurities.dtype.type(2), impurities.dtype.type(0)
+    if criterion == ENTROPY:
+        for k in range(impurities.shape[0]):
+            impurities[k] += _entropy(weights[k], relevant[k], tiny)
+    elif criterion == ERROR:
+        for k in range(impurities.shape[0]):
+            impurities[k] += min(relevant[k], weights[k] - relevant[k])
+    else:
+        for k in range(impurities.shape[0]):
+            product = relevant[k] * (weights[k] - relevant[k])
+            impurities[k] += two * np.sqrt(max(product, nothing))
+
+
+@njit
+def _sum_downwards(histogram, sums):
+    """Set line b of ``sums`` to the sum of the lines behind b."""
+    n_cuts = histogram.shape[0] - 1
+    sums[:n_cuts] = histogram[1:]
+    for b in range(n_cuts - 2, -1, -1):
+        add_lanes(sums, b, sums, b + 1)
+
+
+@njit
+def _sum_upwards(histogram):
+    """Replace line b by the sum of the lines up to it."""
+    for b in range(1, histogram.shape[0]):
+        add_lanes(histogram, b, histogram, b - 1)
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _split(criterion, weights, relevant, right, right_relevant, impurities):
+    """Turn a feature's histogram into the left branches of its splits, and set the right ones.
+
+    Branches are summed from their own end: what is left of a total by subtraction would keep the
+    total's rounding.
+    """
+    n_values = weights.shape[0] - 1
+    n_cells = (n_values - 1) * LANES
+    _sum_downwards(weights[:n_values], right)
+    _sum_downwards(relevant[:n_values], right_relevant)
+    _sum_upwards(weights[:n_values])
+    _sum_upwards(relevant[:n_values])
+    cells = impurities[:n_values].ravel()
+    impurities[:] = 0
+    missing = impurities[n_values]
+    _add_impurity(criterion, weights[n_values], relevant[n_values], missing)
+    for b in range(n_values - 1):
+        add_lanes(impurities, b, impurities, n_values)
+    _add_impurity(criterion, weights.ravel(), relevant.ravel(), cells[:n_cells])
+    _add_impurity(criterion, right.ravel(), right_relevant.ravel(), cells[:n_cells])
+
+
+@njit(nogil=True, cache=True)
+def best_splits(
+    weights, relevant, n_values, n_bins, criterion, tie, first_feature, value, feature, cut, sums
+):
+    """Find the purest split of each lane among a group of features; the first of equals wins.
+
+    Parameters
+    ----------
+    weights, relevant : ndarray, shape (f * n_bins, LANES)
+        Histograms of all cells and of the relevant ones; overwritten.
+    n_values : ndarray of int64, shape (f,)
+        Number of values of each feature, at most ``n_bins - 1``.
+    tie : float
+        What a split must gain over one before it, beside the total weight; less may be rounding.
+    value, feature, cut : ndarray, shape (LANES,)
+        Set to the impurity, the feature, and the last bin of the left branch; the impurity is
+        infinite where no feature has two values.
+    sums : ndarray of float64, shape (3, 2, LANES)
+        Set to the weight and the relevant weight of the branches left, right and missing.
+    """
+    value[:] = np.inf
+    right, right_relevant = np.empty_like(weights[:n_bins]), np.empty_like(weights[:n_bins])
+    impurities = np.empty_like(weights[:n_bins])
+    for f in range(n_values.shape[0]):
+        missing = f * n_bins + n_values[f]
+        mine = slice(f * n_bins, missing + 1)
+        here = impurities[: n_values[f] + 1]
+        _split(criterion, weights[mine], relevant[mine], right, right_relevant, here)
+        slack = tie * (weights[missing - 1] + weights[missing])
+        for b in range(n_values[f] - 1):
+            for lane in range(LANES):
+                if here[b, lane] < value[lane] - slack[lane]:
+                    value[lane] = here[b, lane]
+                    feature[lane] = first_feature + f
+                    cut[lane] = b
+                    left = f * n_bins + b
+                    sums[0, 0, lane], sums[0, 1, lane] = weights[left, lane], relevant[left, lane]
+                    sums[1, 0, lane], sums[1, 1, lane] = right[b, lane], right_relevant[b, lane]
+                    sums[2, 0, lane] = weights[missing, lane]
+                    sums[2, 1, lane] = relevant[missing, lane]
+
+
+@njit(nogil=True, cache=True)
+def add_impurities(weights, relevant, n_values, n_bins, criterion, totals):
+    """Add the impurities of all splits, summed over lanes, to ``totals`` (f, n_bins).
+
+    A bin that ends no left branch counts as infinitely impure.
+    """
+    right, right_relevant = np.empty_like(weights[:n_bins]), np.empty_like(weights[:n_bins])
+    impurities = np.empty_like(weights[:n_bins])
+    for f in range(n_values.shape[0]):
+        mine = slice(f * n_bins, f * n_bins + n_values[f] + 1)
+        here = impurities[: n_values[f] + 1]
+        _split(criterion, weights[mine], relevant[mine], right, right_relevant, here)
+        for b in range(n_values[f] - 1):
+            total = np.float64(0)
+            for lane in range(LANES):
+                total += here[b, lane]
+            totals[f, b] += total
+        totals[f, n_values[f] - 1 :] = np.inf

@@ -1,0 +1,378 @@
+"""AdaBoost.MR and AdaBoost.MH: boosting with stumps that all labels share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.choices import choose
+from deltarank.kernels.lanes import LANES
+from deltarank.kernels.votes import (
+    add_shared_votes,
+    pair_agreement,
+    pair_weights,
+    predict_shared_votes,
+    univariate_weights,
+)
+from deltarank.labels import LabelSets
+from deltarank.passes.bins import bin_features
+from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
+from deltarank.rankers.base import constant_scores, training_weights
+from deltarank.rankers.stumps import ROWS_PER_TASK, StumpRanker
+from deltarank.rankers.targets import Targets
+from deltarank.threads import row_blocks
+from deltarank.weights import Weight
+
+T = TypeVar("T")
+# An edge below this is rounding; one closer to 1 would make the step infinite.
+NO_EDGE, WHOLE_EDGE = 1e-12, 1 - 1e-10
+STEPS = {"edge": "from a bound on the loss", "exact": "to the least loss"}
+
+
+class Loss(ABC):
+    """A loss of all cells, as boosting sees it: weights of the cells, and the length of a step."""
+
+    total: float
+
+    def __init__(self, search: StumpSearch, labels: LabelSets, weights: NDArray[np.float64]):
+        self.search, self.tiles = search, search.tiles
+        self.log_weights = np.log(weights)
+        # The logarithm of the loss, at scores of 0.
+        self.level = float(np.log(self._at_zero(labels, weights)))
+        self.rows = row_blocks(len(weights), ROWS_PER_TASK)
+
+    @abstractmethod
+    def _at_zero(self, labels: LabelSets, weights: NDArray[np.float64]) -> float: ...
+
+    @abstractmethod
+    def weigh(self) -> float:
+        """Set the cells from the scores; return the loss over what it was the last time.
+
+        Cells are on that scale too: `total` is their sum.
+        """
+
+    def step(self, stumps: Stumps, signs: NDArray[np.float64], edge: float) -> float:
+        """Return the length of a step along votes of +-1."""
+        edge = min(edge, WHOLE_EDGE)
+        return float(0.5 * np.log((1 + edge) / (1 - edge)))
+
+    def add_votes(self, stumps: Stumps, votes: NDArray[np.float64]) -> None:
+        """Add the votes of a shared stump, (3, places), to the scores."""
+        branches = self.search.branches(stumps)
+
+        def add(tile: int, rows: slice) -> None:
+            mine = np.ascontiguousarray(votes[:, tile * LANES : (tile + 1) * LANES])
+            add_shared_votes(branches[rows], mine, self.tiles.scores[tile, rows])
+
+        self._run(add)
+
+    def _run(self, task: Callable[[int, slice], T]) -> list[T]:
+        tiles = range(len(self.tiles))
+        return self.search.run([partial(task, tile, rows) for tile in tiles for rows in self.rows])
+
+
+class LabelLoss(Loss):
+    """The univariate exponential loss, Eq. (11), summed over labels."""
+
+    def _at_zero(self, labels: LabelSets, weights: NDArray[np.float64]) -> float:
+        return float(weights.sum() * labels.n_labels)
+
+    def weigh(self) -> float:
+        """See `Loss.weigh`."""
+        shift = np.full(LANES, self.level)
+
+        def weigh(tile: int, rows: slice) -> float:
+            cells = self.tiles.cells[tile, rows]
+            parts = self.tiles.scores[tile, rows], self.tiles.signs[tile, rows]
+            univariate_weights(*parts, self.log_weights[rows], shift, cells)
+            return float(cells.sum(dtype=np.float64))
+
+        self.total = loss = sum(self._run(weigh))
+        self.level += np.log(loss)
+        return loss
+
+
+class PairLoss(Loss):
+    """The pairwise exponential loss of AdaBoost.MR, Eq. (45), in O(n m) by its factors."""
+
+    def __init__(self, search: StumpSearch, labels: LabelSets, weights: Any, exact: bool) -> None:
+        super().__init__(search, labels, weights)
+        self.exact = exact
+        self.row_weights = np.empty(len(weights))
+
+    def _at_zero(self, labels: LabelSets, weights: NDArray[np.float64]) -> float:
+        return float(weights @ (labels.sizes * (labels.n_labels - labels.sizes)))
+
+    def weigh(self) -> float:
+        """See `Loss.weigh`."""
+        tiles = self.tiles
+
+        def weigh(rows: slice) -> None:
+            parts = tiles.scores[:, rows], tiles.signs[:, rows], self.log_weights[rows]
+            pair_weights(*parts, self.level, tiles.cells[:, rows], self.row_weights[rows])
+
+        self.search.run([partial(weigh, rows) for rows in self.rows])
+        loss = float(self.row_weights.sum())
+        self.total = 2 * loss
+        self.level += np.log(loss)
+        return loss
+
+    def step(self, stumps: Stumps, signs: NDArray[np.float64], edge: float) -> float:
+        """See `Loss.step`."""
+        longest = super().step(stumps, signs, 1.0)
+        if not self.exact:
+            return super().step(stumps, signs, edge)
+        by_tile = np.ascontiguousarray(signs.reshape(3, -1, LANES).transpose(1, 0, 2))
+        parts = self.tiles.signs, self.tiles.cells, self.row_weights
+        right, wrong = pair_agreement(self.search.branches(stumps), by_tile, *parts)
+        return float(min(0.5 * np.log(right / wrong), longest)) if wrong > 0 else longest
+
+
+class SharedStumpRanker(StumpRanker):
+    """Boosting by rounds of one stump with votes for all labels."""
+
+    predict_votes: ClassVar[Any] = staticmethod(predict_shared_votes)
+    # Scores are this many times the sums of steps.
+    score_scale: ClassVar[float] = 1.0
+
+    votes: str
+    weight: Weight
+
+    @abstractmethod
+    def _loss(self, search: StumpSearch, labels: LabelSets, weights: Any) -> Loss: ...
+
+    def _labels_to_boost(self, targets: Targets) -> LabelSets:
+        return targets.labels
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit all labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            NaN is a missing value.
+        y : array, sparse matrix, data frame or list of label sets
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
+        sample_weight : array of shape (n,), optional
+            Multiplies the weights of the label sets.
+        """
+        self._check_numbers(self.votes)
+        X = self._check_rows(X, fitting=True)
+        targets = self._check_labels(y, X.shape[0])
+        labels = self._labels_to_boost(targets)
+        weights = training_weights(targets._replace(labels=labels), y, self.weight, sample_weight)
+        self.constants_ = constant_scores(labels, weights)
+        counted = self._counted(labels, weights)
+        self._boost(X[counted], labels.take(counted), weights[counted])
+        return self
+
+    def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows have any loss."""
+        return weights > 0
+
+    def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
+        bins = bin_features(X, self.bins)
+        tiles = Tiles(labels, bins)
+        search = StumpSearch(bins, tiles, "z" if self.votes == "real" else "error")
+        loss = self._loss(search, labels, weights)
+        loss.weigh()
+        features, thresholds, votes, normalizers = [], [], [], []
+        for _ in range(self.n_stumps):
+            stumps = search.shared(loss.total)
+            step = self._votes(loss, stumps, len(weights) * labels.n_labels)
+            if step is None:
+                break
+            loss.add_votes(stumps, step)
+            features.append(stumps.feature[0])
+            thresholds.append(bins.threshold(stumps.feature, stumps.cut)[0])
+            votes.append(self.score_scale * tiles.to_labels(step))
+            normalizers.append(loss.weigh())
+        self.features_ = np.array(features, np.int32)
+        self.thresholds_ = np.array(thresholds, np.float64)
+        self.votes_ = np.array(votes).reshape(-1, 3, labels.n_labels)
+        self.normalizers_ = np.array(normalizers)
+
+    def _votes(self, loss: Loss, stumps: Stumps, n_cells: int) -> NDArray[np.float64] | None:
+        """Return what the branches add to scores, (3, places); None when nothing is gained."""
+        sums = stumps.sums / stumps.sums[:, 0].sum()
+        weight, relevant = sums[:, 0], np.minimum(sums[:, 1], sums[:, 0])
+        other = weight - relevant
+        # A branch that no row takes abstains.
+        taken = weight.sum(axis=1, keepdims=True) > 0
+        edge = float(np.abs(relevant - other).sum())
+        if self.votes == "real":
+            smoothing = 0.5 / n_cells
+            confidence = 0.5 * np.log((relevant + smoothing) / (other + smoothing))
+            bound = 2 * np.sqrt(relevant * other).sum()
+            return None if bound >= 1 - NO_EDGE else self.shrinkage * taken * confidence
+        if edge <= NO_EDGE:
+            return None
+        up = relevant - other >= -loss.search.tie * weight
+        signs = np.where(up, 1.0, -1.0) * taken
+        return self.shrinkage * loss.step(stumps, signs, edge) * signs
+
+
+class AdaBoostMR(SharedStumpRanker):
+    r"""Rank labels by AdaBoost.MR: pairwise boosting, the rival of univariate losses.
+
+    It minimises :math:`\sum_i w(y_i) \sum_{p,q} e^{-(f_p(x_i) - f_q(x_i))/2}` over pairs of a
+    relevant label p and an irrelevant label q, Eq. (45), one stump with votes for all labels a
+    round. The weights of pairs are products of one factor a cell, so a round costs O(n m d) as in
+    `AdaBoostMH`, whatever the number of pairs. Pairwise losses of this kind are *not* consistent
+    for rank loss: `deltarank.theory` has examples.
+
+    Parameters
+    ----------
+    n_stumps : int
+        Rounds, a stump each.
+    votes : {"discrete", "real"}
+        Whether a stump votes +1 or -1 with one weight, or each branch with its own confidence.
+    step : {"edge", "exact"}
+        Weight of discrete votes: from the edge r, which minimises a bound, Eq. (47), or the one
+        that minimises the loss itself.
+    shrinkage : float
+        Share of each step taken, above 0 and at most 1.
+    weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
+        What a row counts, by its label set: see `deltarank.instance_weights`.
+    bins : int or None
+        Most bins a feature, 2 to 256; None searches every midpoint of any feature.
+
+    Attributes
+    ----------
+    features_, thresholds_ : arrays of shape (t,)
+        Of each round's stump; values up to the threshold go left.
+    votes_ : array of shape (t, 3, m)
+        What a stump adds to the scores of rows that go left, right, or have the value missing.
+    normalizers_ : array of shape (t,)
+        Z of each round, what it multiplied the loss by. Their product bounds the rank loss in
+        training, over rows with a pair.
+    classes_ : array of shape (m,)
+        Names of the labels.
+
+    Notes
+    -----
+    Scores are comparable within a row only, so there are no `marginal_weights`; `predict` takes
+    scores above 0, a mere convention.
+
+    Examples
+    --------
+    >>> from deltarank import AdaBoostMR
+    >>> from deltarank.datasets import SyntheticModel
+    >>> X, Y = SyntheticModel.random(n_labels=5, random_state=0).sample(2000, random_state=1)
+    >>> AdaBoostMR(n_stumps=200).fit(X, Y).rank(X[:2], top=1)
+    array([[1],
+           [3]])
+    """
+
+    @property
+    def estimates_marginals(self) -> bool:
+        """Whether scores estimate something of each label on its own: here of pairs only."""
+        return False
+
+    def __init__(
+        self,
+        *,
+        n_stumps: int = 500,
+        votes: str = "discrete",
+        step: str = "edge",
+        shrinkage: float = 1.0,
+        weight: Weight = "rank",
+        bins: int | None = 256,
+    ) -> None:
+        self.n_stumps = n_stumps
+        self.votes = votes
+        self.step = step
+        self.shrinkage = shrinkage
+        self.weight = weight
+        self.bins = bins
+
+    def _check_numbers(self, votes: str) -> None:
+        super()._check_numbers(votes)
+        choose(STEPS, self.step, "step")
+        if votes == "real" and self.step == "exact":
+            raise ValueError(
+                'step="exact" is for discrete votes; real votes have a step a branch: '
+                'use votes="discrete" or step="edge"'
+            )
+
+    def _labels_to_boost(self, targets: Targets) -> LabelSets:
+        if targets.form != "binary":
+            return targets.labels
+        # A vector of two classes has a pair a row, its class before the other.
+        members = targets.labels.sizes.astype(np.int32) * (len(targets.classes) - 1)
+        return LabelSets(np.arange(len(members) + 1), members, len(targets.classes))
+
+    def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+        counted = (weights > 0) & ~labels.trivial
+        if not counted.any():
+            raise ValueError(
+                "Y must have a pair to rank in a row that counts; in each of them all labels are "
+                "relevant or none is (a vector y needs more than one class)"
+            )
+        return counted
+
+    def _loss(self, search: StumpSearch, labels: LabelSets, weights: Any) -> Loss:
+        return PairLoss(search, labels, weights, exact=self.step == "exact")
+
+    def _finish(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = super()._finish(scores)
+        return np.diff(scores, axis=1) if self._form == "binary" else scores
+
+
+class AdaBoostMH(SharedStumpRanker):
+    r"""Rank labels by weighted AdaBoost.MH: the univariate loss with stumps shared by all labels.
+
+    It minimises :math:`\sum_i w(y_i) \sum_l e^{-y_{il} F_l(x_i)}`, Eq. (11), consistent for rank
+    loss, with the stumps of `AdaBoostMR`: one a round, with votes for all labels. That makes it
+    the fair comparison of the two losses. The score is :math:`2 F_l`.
+
+    Parameters
+    ----------
+    n_stumps : int
+        Rounds, a stump each.
+    votes : {"discrete", "real"}
+        Whether a stump votes +1 or -1 with one weight, or each branch with its own confidence.
+    shrinkage : float
+        Share of each step taken, above 0 and at most 1.
+    weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
+        What a row counts, by its label set: see `deltarank.instance_weights`.
+    bins : int or None
+        Most bins a feature, 2 to 256; None searches every midpoint of any feature.
+
+    Attributes
+    ----------
+    features_, thresholds_, votes_, normalizers_, classes_
+        As in `AdaBoostMR`.
+
+    Examples
+    --------
+    >>> from deltarank import AdaBoostMH
+    >>> from deltarank.datasets import SyntheticModel
+    >>> X, Y = SyntheticModel.random(n_labels=5, random_state=0).sample(2000, random_state=1)
+    >>> AdaBoostMH(n_stumps=100).fit(X, Y).rank(X[:2], top=1)
+    array([[1],
+           [3]])
+    """
+
+    score_scale: ClassVar[float] = 2.0
+
+    def __init__(
+        self,
+        *,
+        n_stumps: int = 500,
+        votes: str = "discrete",
+        shrinkage: float = 1.0,
+        weight: Weight = "rank",
+        bins: int | None = 256,
+    ) -> None:
+        self.n_stumps = n_stumps
+        self.votes = votes
+        self.shrinkage = shrinkage
+        self.weight = weight
+        self.bins = bins
+
+    def _loss(self, search: StumpSearch, labels: LabelSets, weights: Any) -> Loss:
+        return LabelLoss(search, labels, weights)

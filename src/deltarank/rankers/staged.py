@@ -1,0 +1,185 @@
+"""The number of rounds by cross-validation, one fit a fold: rankers whose fits are nested."""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from deltarank.labels import row_numbers
+from deltarank.rankers.base import Ranker
+from deltarank.rankers.parameters import positive_integer
+from deltarank.rankers.selection import (
+    Scoring,
+    choose_scorer,
+    choose_value,
+    split_rows,
+    tabulate,
+)
+from deltarank.rankers.targets import Targets
+
+# The paper's grid for stumps a label.
+DEFAULT_ROUNDS = (10, 20, 50, 100, 200)
+
+
+class StagedSearchCV(Ranker):
+    """Choose the number of rounds of a boosted ranker by cross-validation.
+
+    A fit of many rounds contains the fits of fewer, so each fold is fitted once, with the most
+    rounds, and scored at every number of the grid; then all rows are fitted with the best.
+
+    Parameters
+    ----------
+    ranker : ranker with ``staged_decision_function``
+        An `AdaBoostRanker`, `AdaBoostMR`, `AdaBoostMH`, or one like them; its own number of rounds
+        does not matter.
+    rounds : sequence of int, optional
+        Numbers to try; 10, 20, 50, 100, 200 by default.
+    cv : int, splitter or iterable of (train, test)
+        An integer stands for as many folds stratified by label: see `LabelStratifiedKFold`.
+    scoring : str or callable
+        A name of `deltarank.metrics.SCORERS`, or ``scorer(ranker, X, Y)``, greater being better.
+        With a vector of classes in place of label sets, a name stands for the accuracy.
+    one_standard_error : bool
+        Choose the fewest rounds whose mean score is within one standard error of the best.
+    random_state : int, generator or None
+        For the folds, when `cv` is an integer.
+
+    Attributes
+    ----------
+    best_rounds_ : int
+    best_score_ : float
+        Its mean score on held-out rows.
+    best_ranker_ : ranker
+        Fitted to all rows with `best_rounds_`.
+    cv_results_ : dict
+        ``param_rounds``, ``mean_test_score``, ``std_test_score`` and ``split{i}_test_score``.
+    classes_ : array of shape (m,)
+
+    Examples
+    --------
+    >>> from deltarank import AdaBoostRanker, StagedSearchCV
+    >>> from deltarank.datasets import SyntheticModel
+    >>> X, Y = SyntheticModel.random(n_labels=5, random_state=0).sample(500, random_state=1)
+    >>> search = StagedSearchCV(AdaBoostRanker(), rounds=[10, 50, 100], random_state=0).fit(X, Y)
+    >>> search.best_rounds_ in (10, 50, 100)
+    True
+    >>> search.rank(X[:2], top=1)
+    array([[1],
+           [3]])
+    """
+
+    def __init__(
+        self,
+        ranker: Any,
+        *,
+        rounds: Sequence[int] | None = None,
+        cv: Any = 5,
+        scoring: Scoring = "neg_rank_loss",
+        one_standard_error: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.ranker = ranker
+        self.rounds = rounds
+        self.cv = cv
+        self.scoring = scoring
+        self.one_standard_error = one_standard_error
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = self.ranker.__sklearn_tags__().input_tags
+        return tags
+
+    @property
+    def accepts_missing_values(self) -> bool:
+        """Whether NaN may stand in X: whatever the ranker says."""
+        return bool(self.ranker.accepts_missing_values)
+
+    @property
+    def estimates_marginals(self) -> bool:
+        """Whether there are marginal weights: whatever the ranker says."""
+        return bool(self.ranker.estimates_marginals)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StagedSearchCV":
+        """Choose the number of rounds on held-out rows, then fit all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As the ranker takes them.
+        """
+        stages = self._stages()
+        X = self._check_rows(X, fitting=True)
+        targets = self._check_labels(y, X.shape[0])
+        scorer = choose_scorer(self.scoring, targets)
+        if sample_weight is not None:
+            sample_weight = row_numbers(sample_weight, X.shape[0], "sample_weight")
+        splits = split_rows(self.cv, X, y, targets, self.random_state)
+        scores = np.empty((len(splits), len(stages)))
+        for fold, (train, test) in enumerate(splits):
+            fitted = self._fit_fold(stages[-1], X, y, targets, sample_weight, train)
+            rows, counts = X[test], _some(sample_weight, test)
+            labels = _take(y, targets, test)
+            for column, found in enumerate(fitted.staged_decision_function(rows, at=stages)):
+                view = _frozen(fitted, found)
+                scores[fold, column] = scorer(view, rows, labels, sample_weight=counts)
+        best = choose_value(scores, self.one_standard_error)
+        self.best_rounds_ = stages[best]
+        self.best_score_ = float(scores[:, best].mean())
+        self.cv_results_ = tabulate("rounds", np.array(stages), scores)
+        self.best_ranker_ = self._ranker(self.best_rounds_).fit(X, y, sample_weight)
+        return self
+
+    def _stages(self) -> list[int]:
+        if not hasattr(self.ranker, "staged_decision_function"):
+            raise ValueError(
+                "ranker must have staged_decision_function, as boosted rankers do; "
+                f"got {type(self.ranker).__name__}"
+            )
+        values = DEFAULT_ROUNDS if self.rounds is None else self.rounds
+        stages = sorted({positive_integer(value, "each value of rounds") for value in values})
+        if not stages:
+            raise ValueError("rounds must hold at least one number; got none")
+        return stages
+
+    def _ranker(self, rounds: int, **parameters: Any) -> Any:
+        parameters[self.ranker.rounds_parameter] = rounds
+        return clone(self.ranker).set_params(**parameters)
+
+    def _fit_fold(
+        self, rounds: int, X: Any, y: Any, targets: Targets, sample_weight: Any, train: Any
+    ) -> Any:
+        parameters = {}
+        if callable(self.ranker.weight):
+            # A function of Y as the user gave it, which the fold's labels may no longer be.
+            given = np.asarray(self.ranker.weight(y))[train]
+            parameters["weight"] = lambda _: given
+        ranker = self._ranker(rounds, **parameters)
+        return ranker.fit(X[train], _take(y, targets, train), _some(sample_weight, train))
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        return np.asarray(self.best_ranker_._scores(X))
+
+    def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.best_ranker_._relevance(scores))
+
+
+def _take(y: Any, targets: Targets, rows: NDArray[Any]) -> Any:
+    """Return the labels of some rows with a column for every label, also where none is relevant."""
+    if targets.form in ("binary", "classes"):
+        return np.asarray(y)[rows]
+    return targets.labels.take(rows).to_csr()
+
+
+def _some(values: NDArray[Any] | None, rows: NDArray[Any]) -> NDArray[Any] | None:
+    return None if values is None else values[rows]
+
+
+def _frozen(fitted: Any, scores: NDArray[Any]) -> Any:
+    """Return a copy of a ranker that gives these scores, whatever the rows."""
+    view = copy(fitted)
+    view._scores = lambda X: scores.reshape(len(scores), -1)
+    return view

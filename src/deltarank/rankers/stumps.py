@@ -1,0 +1,135 @@
+"""What boosted rankers share: features with missing values, votes of stumps, scores by stage."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from deltarank.choices import choose
+from deltarank.passes.bins import MOST_BINS
+from deltarank.rankers.base import Ranker
+from deltarank.rankers.parameters import positive_integer
+from deltarank.threads import row_blocks, run
+
+# Rows whose features and scores stay in cache while all stumps pass over them.
+ROWS_PER_BLOCK = 128
+# Rows reweighted at a time: scores and cells of a tile stay in cache.
+ROWS_PER_TASK = 8192
+VOTES = {"discrete": "one step for all branches", "real": "a step a branch"}
+
+
+class StumpRanker(Ranker):
+    """A ranker whose scores are sums of votes of stumps, one round after the other.
+
+    Attributes
+    ----------
+    features_, thresholds_ : arrays of shape (t, m), or (t,) where all labels share a stump
+        A value goes left when it is at most the threshold.
+    votes_ : array of shape (t, 3, m)
+        What a stump adds to the scores of rows it sends left, right, or nowhere (value missing).
+    """
+
+    # The parameter that says how many rounds are fitted, for a search over stages.
+    rounds_parameter: ClassVar[str] = "n_stumps"
+    predict_votes: ClassVar[Callable[..., None]]
+
+    n_stumps: int
+    bins: int | None
+    shrinkage: float
+    features_: NDArray[np.int32]
+    thresholds_: NDArray[np.float64]
+    votes_: NDArray[np.float64]
+    constants_: NDArray[np.float64]
+
+    @property
+    def accepts_missing_values(self) -> bool:
+        """Whether NaN may stand in X: it is a branch of its own."""
+        return True
+
+    def _check_numbers(self, votes: str) -> None:
+        positive_integer(self.n_stumps, "n_stumps")
+        choose(VOTES, votes, "votes")
+        if not 0 < self.shrinkage <= 1:
+            raise ValueError(f"shrinkage must be above 0 and at most 1; got {self.shrinkage!r}")
+        if self.bins is not None and not 2 <= positive_integer(self.bins, "bins") <= MOST_BINS:
+            raise ValueError(
+                f"bins must be from 2 to {MOST_BINS}, or None for every distinct value; "
+                f"got {self.bins!r}"
+            )
+
+    def staged_decision_function(
+        self, X: Any, at: Iterable[int] | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield the scores after some numbers of rounds, as if no more had been fitted.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+        at : iterable of int, optional
+            Numbers of rounds, ascending; every one by default.
+
+        Yields
+        ------
+        scores : array of shape (n, m)
+        """
+        check_is_fitted(self)
+        stages = check_stages(at, self.n_stumps)
+        return self._staged(self._check_rows(X), stages)
+
+    def _staged(self, X: Any, stages: list[int]) -> Iterator[NDArray[np.float64]]:
+        scores = np.zeros((X.shape[0], self.votes_.shape[2]))
+        done = 0
+        for stage in stages:
+            self._add_votes(X, slice(done, stage), scores)
+            done = stage
+            found = self._finish(self._at_stage(X, scores, stage))
+            yield found[:, 0] if self._form == "binary" else found
+
+    def _at_stage(self, X: Any, scores: NDArray[np.float64], stage: int) -> NDArray[np.float64]:
+        """Return the scores after some rounds from the sums of their votes."""
+        return scores.copy()
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        scores = np.zeros((X.shape[0], self.votes_.shape[2]))
+        self._add_votes(X, slice(None), scores)
+        return self._finish(scores)
+
+    def _finish(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give labels without two classes in training their place."""
+        constant = ~np.isnan(self.constants_)
+        scores[:, constant] = self.constants_[constant]
+        return scores
+
+    def _add_votes(
+        self,
+        X: Any,
+        rounds: slice,
+        scores: NDArray[np.float64],
+        votes: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add the votes of some rounds, rows shared out among threads."""
+        features, thresholds = self.features_[rounds], self.thresholds_[rounds]
+        votes = self.votes_[rounds] if votes is None else votes
+
+        def add(rows: slice) -> None:
+            block = X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
+            type(self).predict_votes(block, features, thresholds, votes, scores[rows])
+
+        if len(features):
+            run([partial(add, rows) for rows in row_blocks(X.shape[0], ROWS_PER_BLOCK)])
+
+
+def check_stages(at: Iterable[int] | None, n_rounds: int) -> list[int]:
+    """Return numbers of rounds that ascend from at least 1 to at most `n_rounds`."""
+    if at is None:
+        return list(range(1, n_rounds + 1))
+    stages = [positive_integer(stage, "each value of at") for stage in at]
+    if stages != sorted(set(stages)) or (stages and stages[-1] > n_rounds):
+        raise ValueError(
+            f"at must ascend and end at most at the number of rounds, {n_rounds}; got {stages}"
+        )
+    return stages
