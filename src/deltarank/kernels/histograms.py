@@ -34,9 +34,16 @@ def fill_dense(codes, n_bins, cells, histograms):
 def fill_listed(codes, n_bins, rows, cells, histograms):
     """Set the histograms of the listed rows only; ``cells`` has a line for each of them."""
     histograms[:] = 0
-    for f in range(codes.shape[0]):
+    n_features = codes.shape[0]
+    for f in range(0, n_features - 1, 2):
+        first, second = f * n_bins, (f + 1) * n_bins
         for k in range(rows.shape[0]):
-            add_lanes(histograms, f * n_bins + codes[f, rows[k]], cells, k)
+            add_lanes(histograms, first + codes[f, rows[k]], cells, k)
+            add_lanes(histograms, second + codes[f + 1, rows[k]], cells, k)
+    if n_features % 2:
+        last = n_features - 1
+        for k in range(rows.shape[0]):
+            add_lanes(histograms, last * n_bins + codes[last, rows[k]], cells, k)
 
 
 @njit(nogil=True, cache=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from deltarank.kernels.elementary import logarithm
-from deltarank.kernels.lanes import LANES, add_lanes
+from deltarank.kernels.lanes import LANES, add_lanes, min_lanes
 from deltarank.kernels.logistic import FAST
 
 CRITERIA = {"entropy": 0, "error": 1, "z": 2}
@@ -108,24 +108,29 @@ def best_splits(
     """
     value[:] = np.inf
     right, right_relevant = np.empty_like(weights[:n_bins]), np.empty_like(weights[:n_bins])
-    impurities = np.empty_like(weights[:n_bins])
+    impurities, least = np.empty_like(weights[:n_bins]), np.empty_like(weights[:1])
     for f in range(n_values.shape[0]):
         missing = f * n_bins + n_values[f]
         mine = slice(f * n_bins, missing + 1)
         here = impurities[: n_values[f] + 1]
         _split(criterion, weights[mine], relevant[mine], right, right_relevant, here)
-        slack = tie * (weights[missing - 1] + weights[missing])
+        # Most features have nothing better: one vector comparison a bin finds that out.
+        least[0] = np.inf
         for b in range(n_values[f] - 1):
-            for lane in range(LANES):
-                if here[b, lane] < value[lane] - slack[lane]:
-                    value[lane] = here[b, lane]
-                    feature[lane] = first_feature + f
-                    cut[lane] = b
-                    left = f * n_bins + b
-                    sums[0, 0, lane], sums[0, 1, lane] = weights[left, lane], relevant[left, lane]
-                    sums[1, 0, lane], sums[1, 1, lane] = right[b, lane], right_relevant[b, lane]
-                    sums[2, 0, lane] = weights[missing, lane]
-                    sums[2, 1, lane] = relevant[missing, lane]
+            min_lanes(least, 0, here, b)
+        for lane in range(LANES):
+            slack = tie * (weights[missing - 1, lane] + weights[missing, lane])
+            if not least[0, lane] < value[lane] - slack:
+                continue
+            b = 0
+            while here[b, lane] > least[0, lane] + slack:
+                b += 1
+            left = f * n_bins + b
+            value[lane], feature[lane], cut[lane] = here[b, lane], first_feature + f, b
+            sums[0, 0, lane], sums[0, 1, lane] = weights[left, lane], relevant[left, lane]
+            sums[1, 0, lane], sums[1, 1, lane] = right[b, lane], right_relevant[b, lane]
+            sums[2, 0, lane] = weights[missing, lane]
+            sums[2, 1, lane] = relevant[missing, lane]
 
 
 @njit(nogil=True, cache=True)
@@ -141,8 +146,7 @@ def add_impurities(weights, relevant, n_values, n_bins, criterion, totals):
         here = impurities[: n_values[f] + 1]
         _split(criterion, weights[mine], relevant[mine], right, right_relevant, here)
         for b in range(n_values[f] - 1):
-            total = np.float64(0)
-            for lane in range(LANES):
-                total += here[b, lane]
-            totals[f, b] += total
+            row = here[b]
+            half = (row[0] + row[1]) + (row[2] + row[3])
+            totals[f, b] += half + ((row[4] + row[5]) + (row[6] + row[7]))
         totals[f, n_values[f] - 1 :] = np.inf
