@@ -1,8 +1,8 @@
 """Boosted rankers beside a loop of scikit-learn's AdaBoostClassifier, two threads for everyone.
 
-Usage: ``python benchmarks/bench_boosting.py [mediamill] [yeast] [growth] [memory]``, all by default.
-The first two need the real data sets in DELTARANK_DATA. The loop over labels is too slow to run
-whole: it is timed on a sample of labels and rounds and scaled, which the table says.
+Usage: ``python benchmarks/bench_boosting.py [mediamill] [yeast] [growth] [memory]``, all by
+default. The first two need the real data sets in DELTARANK_DATA. The loop over labels is too slow
+to run whole: it is timed on a sample of labels and rounds and scaled, which the table says.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""What the benchmarks share: two threads for everyone, the best time of several, Markdown tables."""
+"""What the benchmarks share: two threads for everyone, the best time of several, tables."""
 
 import time
 
