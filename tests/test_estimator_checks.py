@@ -8,6 +8,7 @@ from deltarank import (
     AdaBoostMH,
     AdaBoostMR,
     AdaBoostRanker,
+    KernelLogisticRanker,
     LogisticRanker,
     LogisticRankerCV,
     StagedSearchCV,
@@ -17,6 +18,8 @@ from deltarank import (
 RANKERS = [
     LogisticRanker(),
     LogisticRankerCV(Cs=[0.1, 10.0], cv=2),
+    KernelLogisticRanker(gamma=0.1, C=1.0),
+    KernelLogisticRanker(cv=2),
     AdaBoostRanker(n_stumps=20),
     AdaBoostMR(n_stumps=20),
     AdaBoostMH(n_stumps=20),

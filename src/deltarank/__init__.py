@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         AdaBoostMH,
         AdaBoostMR,
         AdaBoostRanker,
+        KernelLogisticRanker,
         LogisticRanker,
         LogisticRankerCV,
         StagedSearchCV,
@@ -25,6 +26,7 @@ _HOME = {
     "AdaBoostMH": "deltarank.rankers",
     "AdaBoostMR": "deltarank.rankers",
     "AdaBoostRanker": "deltarank.rankers",
+    "KernelLogisticRanker": "deltarank.rankers",
     "LabelStratifiedKFold": "deltarank.splits",
     "LogisticRanker": "deltarank.rankers",
     "LogisticRankerCV": "deltarank.rankers",
@@ -41,6 +43,7 @@ _HOME = {
 __all__ = [  # noqa: RUF022
     "LogisticRanker",
     "LogisticRankerCV",
+    "KernelLogisticRanker",
     "AdaBoostRanker",
     "AdaBoostMR",
     "AdaBoostMH",

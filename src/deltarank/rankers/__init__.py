@@ -2,6 +2,7 @@
 
 from deltarank.rankers.adaboost import AdaBoostRanker
 from deltarank.rankers.adaboost_shared import AdaBoostMH, AdaBoostMR
+from deltarank.rankers.kernel import KernelLogisticRanker
 from deltarank.rankers.logistic import LogisticRanker
 from deltarank.rankers.logistic_cv import LogisticRankerCV
 from deltarank.rankers.reduction import WeightedBinaryRelevance
@@ -11,6 +12,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMR",
     "AdaBoostRanker",
+    "KernelLogisticRanker",
     "LogisticRanker",
     "LogisticRankerCV",
     "StagedSearchCV",
