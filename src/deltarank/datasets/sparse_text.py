@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.datasets.cache import cached
 from deltarank.datasets.data import Data, DataFileError, shown
 from deltarank.datasets.streams import chunks_of_lines
 from deltarank.datasets.undecided import read_undecided
@@ -35,6 +36,7 @@ def read_libsvm(
     n_labels: int | None = None,
     first_feature: int = 1,
     first_label: int = 0,
+    cache: str | PathLike[str] | None = None,
 ) -> Data:
     r"""Read LIBSVM multilabel text: ``label,label feature:value feature:value``, a row a line.
 
@@ -49,6 +51,9 @@ def read_libsvm(
         Their numbers; by default the largest index that occurs.
     first_feature, first_label : int
         The least index, 1 for features and 0 for labels unless the file does otherwise.
+    cache : path, optional
+        Folder to keep what was read in, for a quicker second time; the file is parsed again when it
+        has changed.
 
     Examples
     --------
@@ -69,15 +74,20 @@ def read_libsvm(
         (first_label, _last(first_label, n_labels)),
         "by n_features= or n_labels=",
     )
-    X, Y = _read(path, chunks_of_lines(path), ranges, 0)
-    return Data(_widened(X, n_features), _widened(Y, n_labels))
+
+    def parse() -> Data:
+        X, Y = _read(path, chunks_of_lines(path), ranges, 0)
+        return Data(_widened(X, n_features), _widened(Y, n_labels))
+
+    sizes = [n_features, n_labels, first_feature, first_label]
+    return cached(path, cache, {"format": "libsvm", "sizes": sizes}, parse)
 
 
-def read_xmc(path: str | PathLike[str]) -> Data:
+def read_xmc(path: str | PathLike[str], *, cache: str | PathLike[str] | None = None) -> Data:
     r"""Read the text format of the extreme classification repository.
 
     Its first line gives the numbers of rows, features and labels; the others are as in
-    `read_libsvm`, with all indices from 0.
+    `read_libsvm`, with all indices from 0; `cache` is as there.
 
     Examples
     --------
@@ -88,6 +98,10 @@ def read_xmc(path: str | PathLike[str]) -> Data:
     <Data: 2 rows, 3 sparse features, 4 labels>
     """
     path = Path(path)
+    return cached(path, cache, {"format": "xmc"}, lambda: _parse_xmc(path))
+
+
+def _parse_xmc(path: Path) -> Data:
     chunks = chunks_of_lines(path)
     first = next(chunks, b"\n")
     header, _, rest = first.partition(b"\n")
