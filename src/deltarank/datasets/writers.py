@@ -54,6 +54,11 @@ _SUFFIXES = {".svm": "libsvm", ".libsvm": "libsvm", ".xmc": "xmc", ".txt": "xmc"
 
 def write(path: str | PathLike[str], X: Any, Y: Any, *, format: str | None = None) -> None:
     """Write rows in the format named, or told by the name: .svm or .libsvm, .xmc or .txt."""
+    find_writer(path, format)(path, X, Y)
+
+
+def find_writer(path: str | PathLike[str], format: str | None) -> Callable[[Any, Any, Any], None]:
+    """Return the writer of the format named, or told by the name of the file."""
     if format is None:
         bare = Path(path)
         while bare.suffix in COMPRESSIONS:
@@ -61,10 +66,10 @@ def write(path: str | PathLike[str], X: Any, Y: Any, *, format: str | None = Non
         if bare.suffix not in _SUFFIXES:
             raise ValueError(
                 f"the name {Path(path).name!r} does not tell a format to write: end it in .svm "
-                "(LIBSVM) or .txt (XMC), or give format="
+                "(LIBSVM) or .txt (XMC), or name the format"
             )
         format = _SUFFIXES[bare.suffix]
-    choose(WRITERS, format, "format")(path, X, Y)
+    return choose(WRITERS, format, "format")
 
 
 def _write(path: Path, X: Any, Y: Any, *, first_feature: int, with_header: bool) -> None:
