@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from scipy import sparse
 
 from deltarank.datasets.cache import cached
 from deltarank.datasets.data import Data, DataFileError, shown
+from deltarank.datasets.growing import Growing
 from deltarank.datasets.streams import chunks_of_lines
 from deltarank.datasets.undecided import read_undecided
 from deltarank.kernels import sparse_text as kernel
@@ -154,39 +155,50 @@ def _widened(matrix: sparse.csr_array, width: int | None) -> sparse.csr_array:
 def _read(
     path: Path, chunks: Iterator[bytes], ranges: Ranges, n_lines: int
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Parse chunk after chunk, pieces of a chunk in threads, and join what came out."""
-    parts: list[list[NDArray[Any]]] = [[], [], [], [], []]
+    """Parse chunk after chunk, pieces of a chunk in threads, and put them one after the other."""
+    kinds = (np.int64, np.int32, np.float64, np.int64, np.int32)
+    fields = [Growing(kind) for kind in kinds]
+    starts, indices, values, label_starts, members = fields
+    starts.append(np.zeros(1, np.int64))
+    label_starts.append(np.zeros(1, np.int64))
+    parse = partial(kernel.parse_rows, feature_range=ranges.features, label_range=ranges.labels)
     width = height = unordered = 0
     for chunk in chunks:
         pieces = _cut(chunk, n_threads())
-        parse = partial(kernel.parse_rows, feature_range=ranges.features, label_range=ranges.labels)
         for piece, (rows, seen, problem) in zip(
             pieces, run([partial(parse, piece) for piece in pieces]), strict=True
         ):
             if problem[0] != kernel.FINE:
                 _refuse(path, piece.tobytes(), problem, ranges, n_lines)
             if seen[4]:
-                text = piece.tobytes()
-                at = read_undecided(text, rows[2])
-                if at is not None:
-                    line_at = text.rfind(b"\n", 0, at) + 1
-                    _refuse(path, text, (kernel.LARGE_VALUE, line_at, at), ranges, n_lines)
-            for part, array in zip(parts, rows, strict=True):
-                part.append(array)
+                _decide(path, piece.tobytes(), rows[2], ranges, n_lines)
+            starts.append(rows[0][1:] + indices.size)
+            label_starts.append(rows[3][1:] + members.size)
+            for field, array in ((indices, rows[1]), (values, rows[2]), (members, rows[4])):
+                field.append(array)
             n_lines += seen[0]
             width, height = max(width, seen[1]), max(height, seen[2])
             unordered += seen[3]
-    starts = _joined_starts(parts[0])
-    if len(starts) < 2:
+    n_rows = starts.size - 1
+    if n_rows == 0:
         raise DataFileError(path, "the file holds no rows")
-    X = sparse.csr_array((_joined(parts[2]), _joined(parts[1]), starts), (len(starts) - 1, width))
-    starts = _joined_starts(parts[3])
-    members = _joined(parts[4])
-    ones = np.ones(len(members), np.int8)
-    Y = sparse.csr_array((ones, members, starts), (len(starts) - 1, height))
+    matrix = (values.finish(), indices.finish(), starts.finish())
+    X = sparse.csr_array(matrix, (n_rows, width))
+    ones = np.ones(members.size, np.int8)
+    Y = sparse.csr_array((ones, members.finish(), label_starts.finish()), (n_rows, height))
     if unordered:
         X.sort_indices()
     return X, Y
+
+
+def _decide(
+    path: Path, text: bytes, values: NDArray[np.float64], ranges: Ranges, before: int
+) -> None:
+    """Read the numbers that the kernel left undecided, and refuse an infinite one."""
+    at = read_undecided(text, values)
+    if at is not None:
+        line_at = text.rfind(b"\n", 0, at) + 1
+        _refuse(path, text, (kernel.LARGE_VALUE, line_at, at), ranges, before)
 
 
 def _cut(chunk: bytes, n_pieces: int) -> list[NDArray[np.uint8]]:
@@ -198,21 +210,6 @@ def _cut(chunk: bytes, n_pieces: int) -> list[NDArray[np.uint8]]:
             cuts.append(cut)
     text = np.frombuffer(chunk, np.uint8)
     return np.split(text, cuts[1:])
-
-
-def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """Join arrays and let go of the parts, so that only one field at a time is held twice."""
-    joined = np.concatenate(parts)
-    parts.clear()
-    return joined
-
-
-def _joined_starts(parts: list[NDArray[Any]]) -> NDArray[np.int64]:
-    shifted, before = [np.zeros(1, np.int64)], 0
-    for part in parts:
-        shifted.append(part[1:] + before)
-        before += part[-1]
-    return _joined(shifted)
 
 
 def _refuse(
