@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from deltarank.metrics import rank_loss
     from deltarank.rankers import LogisticRanker, LogisticRankerCV, WeightedBinaryRelevance
     from deltarank.splits import LabelStratifiedKFold
+    from deltarank.storage import load, save
     from deltarank.weights import instance_weights, weight_diagnostics
 
 __version__ = "0.1.0"
@@ -22,7 +23,9 @@ _HOME = {
     "metrics": "deltarank.metrics",
     "theory": "deltarank.theory",
     "instance_weights": "deltarank.weights",
+    "load": "deltarank.storage",
     "rank_loss": "deltarank.metrics",
+    "save": "deltarank.storage",
     "weight_diagnostics": "deltarank.weights",
 }
 
@@ -34,6 +37,8 @@ __all__ = [  # noqa: RUF022
     "instance_weights",
     "weight_diagnostics",
     "rank_loss",
+    "save",
+    "load",
     "metrics",
     "theory",
     "datasets",
