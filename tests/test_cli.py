@@ -112,3 +112,71 @@ def test_the_figure_is_optional(tmp_path):
     assert "no figure: figures need matplotlib: pip install 'deltarank[report]'" in result.stderr
     assert (tmp_path / "section4.jsonl").exists()
     assert not (tmp_path / "section4.svg").exists()
+
+
+class TestDatasets:
+    def test_the_list_has_the_columns_of_table_1(self):
+        head, *lines = [line.split("\t") for line in run("datasets").stdout.splitlines()]
+        assert head[:8] == ["dataset", "#train", "#test", "#attr.", "#lab.", "min", "ave.", "max"]
+        rows = {line[0]: line[1:8] for line in lines}
+        assert rows["yeast"] == ["1500", "917", "103", "14", "1", "4.23", "11"]
+        assert rows["bibtex"][:4] == ["4880", "2515", "1836", "159"]
+
+    def test_show_counts_from_the_files(self, data_folder):
+        head, line = [
+            line.split("\t") for line in run("datasets", "show", "scene").stdout.splitlines()
+        ]
+        assert line[:8] == ["scene", "1211", "1196", "294", "6", "1", "1.06", "3"]
+        assert head[8:] == ["split", "source", "licence"]
+
+    def test_convert_goes_from_any_format_to_text_and_back(self, tmp_path):
+        table = tmp_path / "in.csv"
+        table.write_text('name,size,body,tags\na,1.5,red hat,x;y\nb,2,"blue, old hat",\n')
+        result = run(
+            "datasets", "convert", str(table), str(tmp_path / "out.txt.gz"),
+            "--label-list", "tags", "--separator", ";", "--text", "body", "--ignore", "name",
+        )  # fmt: skip
+        assert (result.returncode, result.stdout) == (0, ""), result.stderr
+        assert "2 rows, 5 sparse features, 2 labels" in result.stderr
+        result = run("datasets", "convert", str(tmp_path / "out.txt.gz"), str(tmp_path / "out.svm"))
+        assert result.returncode == 0, result.stderr
+        first, second = (tmp_path / "out.svm").read_text().splitlines()
+        assert first.startswith("0,1 1:1.5 ")
+        assert second.startswith(" 1:2 ")
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["show", "nix"], "unknown data set 'nix'; choose one of"),
+            (["convert", "absent.svm", "b.svm"], "No such file"),
+            (["convert", "absent.svm", "b.doc"], "does not tell a format to write"),
+            (["convert", "absent.svm", "b.svm", "--to", "csv"], "unknown format 'csv'; choose one"),
+        ],
+    )
+    def test_mistakes_are_one_line(self, arguments, words):
+        result = run("datasets", *arguments)
+        assert result.returncode == 1
+        assert words in result.stderr
+        assert "Traceback" not in result.stderr
+        assert result.stdout == ""
+
+    def test_a_terminal_sees_how_far_a_long_reading_is_and_a_pipe_does_not(self, tmp_path):
+        rows = "".join(f"{i % 7} 1:{i}.25 2:0.5 3:1e-3\n" for i in range(60_000))
+        (tmp_path / "in.svm").write_text(rows * 2)
+        command = ["datasets", "convert", str(tmp_path / "in.svm"), str(tmp_path / "out.txt.xz")]
+        assert run(*command).stderr.count("\n") == 1
+        reader, writer = pty.openpty()
+        process = subprocess.Popen(
+            [*COMMAND, *command], stdout=subprocess.DEVNULL, stderr=writer,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        )  # fmt: skip
+        os.close(writer)
+        shown = b""
+        try:
+            while chunk := os.read(reader, 4096):
+                shown += chunk
+        except OSError:  # the terminal is gone when the process ends
+            pass
+        assert process.wait(timeout=60) == 0
+        assert b"writing out.txt.xz" in shown
+        assert b"0:00:0" in shown

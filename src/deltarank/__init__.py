@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         WeightedBinaryRelevance,
     )
     from deltarank.splits import LabelStratifiedKFold
+    from deltarank.storage import load, save
     from deltarank.weights import instance_weights, weight_diagnostics
 
 __version__ = "0.1.0"
@@ -36,7 +37,9 @@ _HOME = {
     "metrics": "deltarank.metrics",
     "theory": "deltarank.theory",
     "instance_weights": "deltarank.weights",
+    "load": "deltarank.storage",
     "rank_loss": "deltarank.metrics",
+    "save": "deltarank.storage",
     "weight_diagnostics": "deltarank.weights",
 }
 
@@ -53,6 +56,8 @@ __all__ = [  # noqa: RUF022
     "instance_weights",
     "weight_diagnostics",
     "rank_loss",
+    "save",
+    "load",
     "metrics",
     "theory",
     "datasets",

@@ -2,20 +2,23 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that a crash, a full disk or a reader never meets half of it.
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to write so that a crash, a full disk or a reader never meets half of it.
 
-    The content goes to a temporary file beside it, is forced to disk, and then takes the name.
+    What is written goes to a temporary file beside it, is forced to disk, and then takes the name.
     """
-    data = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         # mkstemp files are private; a result should be as readable as any other new file.
@@ -26,3 +29,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file at once, whole or not at all: see `whole_file`."""
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from deltarank import __version__
+from deltarank.cli.datasets import app as datasets_app
 from deltarank.experiments import EXPERIMENTS
 
 app = typer.Typer(
@@ -15,6 +16,9 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: drawing boxes would double the start-up time
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.add_typer(datasets_app, name="datasets")
 
 
 def _show_version(wanted: bool) -> None:

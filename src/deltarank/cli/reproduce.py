@@ -1,14 +1,14 @@
 """Run an experiment and show what came out."""
 
-import sys
 from pathlib import Path
 
 from rich.console import Console
 
+from deltarank.cli.show import show
 from deltarank.experiments import Experiment, Row, find
 from deltarank.files import write_whole
 from deltarank.report.figures import to_svg
-from deltarank.report.tables import to_json_lines, to_table, to_tsv
+from deltarank.report.tables import to_json_lines
 
 
 def reproduce(name: str, out: Path) -> None:
@@ -16,10 +16,7 @@ def reproduce(name: str, out: Path) -> None:
     experiment = find(name)
     _require_folder(out)
     rows = list(experiment.rows())
-    if sys.stdout.isatty():
-        Console().print(to_table(rows, experiment.question))
-    else:
-        sys.stdout.write(to_tsv(rows))
+    show(rows, experiment.question)
     notes = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     for path in _save(experiment, rows, out, notes):
         notes.print(f"wrote {path}")

@@ -1,0 +1,285 @@
+"""Model files: what goes in comes out, and nothing else gets in."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+import deltarank
+from deltarank import LogisticRanker, WeightedBinaryRelevance, load, save
+from deltarank.datasets import Encoder
+from deltarank.storage import ModelFileError, load_with_extra
+from deltarank.storage.registry import STORED
+from deltarank.storage.tensors import read_tensors, write_tensors
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(60, 4))
+MARKS = (X @ GENERATOR.normal(size=(4, 3)) + GENERATOR.normal(size=(60, 3)) > 0).astype(int)
+NAMES = ["red", "très long", "b"]
+FORMS = {
+    "dense": MARKS,
+    "sparse": sparse.csr_array(MARKS),
+    "sets": [{NAMES[j] for j in np.flatnonzero(row)} for row in MARKS],
+    "classes": np.array(NAMES)[MARKS.argmax(axis=1)],
+    "binary": MARKS[:, 0],
+}
+
+
+def fitted(name, form="dense", features=X):
+    return getattr(deltarank, name)().fit(features, FORMS[form])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ranker.model"
+
+
+def same(a, b):
+    return (a != b).nnz == 0 if sparse.issparse(a) else np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", STORED)
+def test_a_loaded_ranker_is_the_one_that_was_saved(path, name, form):
+    ranker = fitted(name, form)
+    save(ranker, path)
+    again = load(path)
+    assert type(again) is type(ranker)
+    assert again.get_params() == ranker.get_params()
+    assert again.decision_function(X).tobytes() == ranker.decision_function(X).tobytes()
+    assert np.array_equal(again.rank(X, top=2), ranker.rank(X, top=2))
+    assert again.rank(X).dtype == ranker.rank(X).dtype
+    assert same(again.predict(X), ranker.predict(X))
+    assert set(vars(again)) == set(vars(ranker)), "an attribute was lost, or came from nowhere"
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_names_and_numbers_keep_their_kind(path, name):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X.astype(np.float32), columns=["a", "b", "c", "d"])
+    ranker = fitted(name, features=frame).set_params(weight=("ndcg", 2))
+    save(ranker, path)
+    again = load(path)
+    assert again.weight == ("ndcg", 2)
+    assert again.coef_.dtype == np.float32
+    assert again.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert np.array_equal(again.decision_function(frame), ranker.decision_function(frame))
+    assert again.classes_.dtype == ranker.classes_.dtype
+
+
+def test_arrays_stay_on_disk(path):
+    save(fitted("LogisticRanker"), path)
+    coef = load(path).coef_
+    assert not coef.flags.owndata
+    assert not coef.flags.writeable
+
+
+def test_what_is_kept_beside_the_ranker_comes_back(path):
+    encoder = Encoder.fit({"a": [1, 2], "t": ["red hat", "hat"]}, {"t": "text"})
+    save(fitted("LogisticRanker"), path, extra={"encoder": encoder.to_json()})
+    _, extra = load_with_extra(path)
+    assert Encoder.from_json(extra["encoder"]) == encoder
+
+
+class TestLayout:
+    def test_the_safetensors_library_reads_the_same_arrays(self, path):
+        ranker = fitted("LogisticRanker")
+        save(ranker, path)
+        theirs = load_file(path)
+        assert set(theirs) == set(STORED["LogisticRanker"].arrays)
+        for name, array in theirs.items():
+            assert np.array_equal(array, getattr(ranker, name))
+        with safe_open(path, framework="np") as file:
+            assert file.metadata()["deltarank_format"] == "1"
+
+    def test_every_kind_of_number_and_shape_survives(self, path):
+        kinds = ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
+        arrays = {k: np.arange(6).reshape(2, 3).astype(k) for k in kinds}
+        arrays |= {"empty": np.empty((0, 3)), "scalar": np.array(2.5), "turned": X.T}
+        write_tensors(path, arrays, {"a": "é"})
+        found, strings = read_tensors(path)
+        theirs = load_file(path)
+        for name, array in arrays.items():
+            for other in (found[name], theirs[name]):
+                assert np.array_equal(other, array)
+                assert (other.dtype, other.shape) == (array.dtype, array.shape)
+        assert strings == {"a": "é"}
+
+    def test_a_foreign_file_of_that_layout_is_refused(self, path):
+        save_file({"a": X}, path, metadata={"made": "elsewhere"})
+        with pytest.raises(ModelFileError, match="the checksum is wrong"):
+            load(path)
+
+
+def test_ten_thousand_damages_are_refused_or_change_nothing(path):
+    ranker = fitted("LogisticRanker", "sets")
+    save(ranker, path)
+    content, expected = path.read_bytes(), ranker.decision_function(X).tobytes()
+    generator = np.random.default_rng(1)
+    refused = 0
+    for i in range(10_000):
+        damaged = bytearray(content)
+        place = int(generator.integers(len(content)))
+        if i % 4:
+            damaged[place] ^= int(generator.integers(1, 256))
+        else:
+            del damaged[place:]
+        path.write_bytes(damaged)
+        try:
+            again = load(path)
+        except ModelFileError:
+            refused += 1
+        else:
+            assert again.decision_function(X).tobytes() == expected
+            assert again.classes_.tolist() == ranker.classes_.tolist()
+    assert refused > 9_900
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"12345678",
+        b"\xff" * 64,
+        (2**62).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"[]",
+        (2).to_bytes(8, "little") + b"{}",
+        (100_000).to_bytes(8, "little") + b"[" * 100_000,
+        (40).to_bytes(8, "little") + b'{"__metadata__":{"checksum":1}}'.ljust(40),
+    ],
+)
+def test_what_is_no_model_file_is_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=str(path)):
+        load(path)
+
+
+def huge(n):
+    header = {"__metadata__": {}, "a": {"dtype": "F64", "shape": [n], "data_offsets": [0, 8 * n]}}
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+def test_a_promise_of_much_allocates_nothing(path):
+    for n in (2**40, 2**47, 2**60, -1):
+        path.write_bytes(huge(n))
+        with pytest.raises(ModelFileError, match="the header is damaged: array 'a'"):
+            load(path)
+
+
+def forged(path, change):
+    """Save a ranker, then change what the file holds, with a checksum that is right."""
+    save(fitted("LogisticRanker"), path)
+    arrays, strings = read_tensors(path)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    state = json.loads(strings["state"])
+    change(arrays, strings, state)
+    strings["state"] = json.dumps(state)
+    write_tensors(path, arrays, strings)
+
+
+def put(target, key, value):
+    target[key] = value
+
+
+FORGERIES = [
+    (lambda a, s, t: put(s, "deltarank_format", "2"), "reads model format 1; the file has format"),
+    (lambda a, s, t: s.pop("deltarank_format"), "the file has format None"),
+    (lambda a, s, t: put(t, "ranker", "os.system"), "unknown ranker 'os.system'; known are Logis"),
+    (lambda a, s, t: put(t, "ranker", ["x"]), "not that of a ranker"),
+    (lambda a, s, t: t.pop("values"), "not that of a ranker"),
+    (lambda a, s, t: a.pop("intercept_"), "does not hold what a LogisticRanker consists of"),
+    (lambda a, s, t: put(a, "more", X), "does not hold what a LogisticRanker consists of"),
+    (lambda a, s, t: put(t["values"], "more", 1), "does not hold what a LogisticRanker"),
+    (lambda a, s, t: put(a, "coef_", a["coef_"][:2]), r"coef_ must have shape \(3, 4\); got \(2"),
+    (lambda a, s, t: put(a, "coef_", a["coef_"][0]), r"coef_ must have shape \(3, 4\); got \(4,"),
+    (lambda a, s, t: put(a, "coef_", a["coef_"] * np.nan), "coef_ must be finite"),
+    (lambda a, s, t: put(t["values"], "n_features_in_", 5), r"must have shape \(3, 5\)"),
+    (lambda a, s, t: put(t["values"], "n_features_in_", -1), "must be a positive integer; got -1"),
+    (lambda a, s, t: put(t["values"], "_form", "eval"), "the form of labels is unknown: 'eval'"),
+    (lambda a, s, t: put(t["values"], "feature_names_in_", ["a"]), "must be 4 strings"),
+    (lambda a, s, t: put(t["values"]["classes_"], "kind", "V8"), "not that of a ranker"),
+    (lambda a, s, t: put(t["values"]["classes_"], "names", []), "classes_ must be the names"),
+    (lambda a, s, t: put(t["parameters"], "evil", 1), "not that of a ranker"),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), FORGERIES)
+def test_a_right_checksum_is_not_enough(path, change, problem):
+    forged(path, change)
+    with pytest.raises(ModelFileError, match=problem):
+        load(path)
+
+
+class TestRefusals:
+    def test_code_of_others_cannot_be_saved(self, path):
+        ranker = WeightedBinaryRelevance(LogisticRegression()).fit(X, MARKS)
+        with pytest.raises(ValueError, match="WeightedBinaryRelevance cannot be saved: its estim"):
+            save(ranker, path)
+        assert not path.exists()
+
+    def test_functions_cannot_be_saved(self, path):
+        ranker = LogisticRanker(weight=lambda Y: np.ones(len(Y))).fit(X, MARKS)
+        with pytest.raises(ValueError, match="weight cannot go into a model file, which holds num"):
+            save(ranker, path)
+
+    def test_other_classes_and_unfitted_rankers_cannot_be_saved(self, path):
+        from sklearn.exceptions import NotFittedError
+
+        with pytest.raises(
+            ValueError, match="LogisticRegression cannot be saved; rankers that can"
+        ):
+            save(LogisticRegression(), path)
+        with pytest.raises(NotFittedError):
+            save(LogisticRanker(), path)
+        impostor = type("LogisticRanker", (LogisticRanker,), {})().fit(X, MARKS)
+        with pytest.raises(ValueError, match="it is another class than deltarank"):
+            save(impostor, path)
+
+
+# A process that saves without end is killed again and again; what is left must be whole.
+KILL_SAVERS = """
+import os, signal, sys, time
+import numpy as np
+from deltarank import load, save
+
+path = sys.argv[1]
+for delay in np.random.default_rng(0).uniform(0.005, 0.15, 20):
+    child = os.fork()
+    if child == 0:
+        ranker = load(path)
+        ranker.coef_ = np.array(ranker.coef_)
+        while True:
+            ranker.coef_ += 1
+            save(ranker, path)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    print(*np.unique(load(path).coef_))
+"""
+
+
+def test_killing_a_save_leaves_a_whole_file(path):
+    ranker = LogisticRanker().fit(X[:, :2], MARKS)
+    ranker.coef_ = np.zeros((3, 400_000), np.float32)
+    ranker.n_features_in_ = 400_000
+    save(ranker, path)
+    result = subprocess.run(
+        [sys.executable, "-c", KILL_SAVERS, str(path)], capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    kept = [list(map(float, line.split())) for line in result.stdout.splitlines()]
+    assert len(kept) == 20
+    assert all(len(values) == 1 for values in kept), "half old, half new"
+    assert kept == sorted(kept)
+    assert kept[-1][0] > 1, "hardly a save was finished"
+    litter = [name for name in os.listdir(path.parent) if name != path.name]
+    assert litter, "no save was killed half-way, so nothing was tested"
+    assert all(name.startswith(".") for name in litter)

@@ -1,0 +1,266 @@
+"""Tables with names: CSV, TSV, JSON lines, Parquet, Arrow, and the encoder of their columns."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import feather
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from deltarank.datasets import DataFileError, Encoder, read
+from deltarank.datasets.cells import as_numbers
+from deltarank.datasets.label_columns import from_lists
+
+FRAME = pd.DataFrame(
+    {
+        "size": [1.5, -2e-7, 3.0, 1e10],
+        "count": [1, 2, 3, 4],
+        "colour": ["red", "blue", "red", "green, dark"],
+        "body": ["the cat sat on a mat", "dogs and cats and dogs", "a cat", 'said "no\nway" twice'],
+        "tags": [["x", "y"], [], ["y"], ["z"]],
+        "good": [1, 0, 0, 1],
+        "cheap": [True, False, True, True],
+    }
+)
+LISTS = [["x", "y"], [], ["y"], ["z"]]
+
+
+def write_csv(path, **options):
+    FRAME.assign(tags=["|".join(tags) for tags in LISTS]).to_csv(path, index=False, **options)
+
+
+WRITERS = {
+    "csv": write_csv,
+    "tsv": lambda path: write_csv(path, sep="\t"),
+    "semicolons.csv": lambda path: write_csv(path, sep=";"),
+    "csv.gz": write_csv,
+    "jsonl": lambda path: FRAME.to_json(path, orient="records", lines=True),
+    "parquet": lambda path: FRAME.to_parquet(path),
+    "dictionary.parquet": lambda path: FRAME.astype({"colour": "category"}).to_parquet(path),
+    "feather": lambda path: feather.write_feather(pa.Table.from_pandas(FRAME), str(path)),
+    "arrows": lambda path: write_stream(path),
+}
+
+
+def write_stream(path):
+    table = pa.Table.from_pandas(FRAME)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def make(content, name="data"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_every_format_gives_the_same_rows(tmp_path, kind):
+    path = tmp_path / f"data.{kind}"
+    WRITERS[kind](path)
+    options = {"separator": "|", "ignore": ["body", "good", "cheap"]}
+    lists = read(path, labels="tags", **options)
+    colours = [FRAME["colour"] == colour for colour in ("blue", "green, dark", "red")]
+    expected = np.column_stack([FRAME["size"], FRAME["count"], *colours])
+    assert np.array_equal(lists.X, expected.astype(float))
+    assert lists.label_names == ("x", "y", "z")
+    assert lists.Y.toarray().tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]
+    marks = read(path, labels=["cheap", "good"], ignore=["tags"])
+    assert marks.Y.toarray().tolist() == [[1, 1], [0, 0], [1, 0], [1, 1]]
+    assert [column.kind for column in marks.encoder.columns] == [
+        "number", "number", "category", "text",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("n_rows", [30, 80])
+def test_text_is_weighed_as_scikit_learn_does(n_rows):
+    generator = np.random.default_rng(0)
+    words = [f"Word{i}" for i in range(40)]
+    texts = [" ".join(generator.choice(words, 6)) for _ in range(n_rows)] + ["rare", "", "é 42"]
+    least = 1 if n_rows + 3 < 50 else 2
+    theirs = TfidfVectorizer(sublinear_tf=True, min_df=least)
+    expected = theirs.fit_transform(texts)
+    encoder = Encoder.fit({"t": texts}, {"t": "text"})
+    assert encoder.feature_names() == [f"t:{word}" for word in theirs.get_feature_names_out()]
+    np.testing.assert_allclose(encoder.transform({"t": texts}).toarray(), expected.toarray())
+    new = ["word1 unheard word1 word2", None, "?"]
+    np.testing.assert_allclose(
+        encoder.transform({"t": new}).toarray(),
+        theirs.transform(["word1 unheard word1 word2", "", ""]).toarray(),
+    )
+
+
+TABLE = {"n": [1.0, None, 3.0], "c": ["a", "b", None], "t": ["one two two", "two", ""]}
+KINDS = {"t": "text"}
+
+
+class TestEncoder:
+    def test_its_state_is_json_and_does_the_same(self):
+        encoder = Encoder.fit(TABLE, KINDS)
+        again = Encoder.from_json(json.loads(json.dumps(encoder.to_json())))
+        assert again == encoder
+        new = {"n": [None, -1], "c": ["a", "never seen"], "t": ["two zebras", "three"]}
+        expected = [[2, 1, 0, 0, 1], [-1, 0, 0, 0, 0]]
+        assert again.transform(new).toarray().tolist() == expected
+        assert (again.transform(new) != encoder.transform(new)).nnz == 0
+
+    @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+    def test_any_frame_will_do(self, make):
+        encoder = Encoder.fit(TABLE, KINDS)
+        expected = encoder.transform(TABLE).toarray()
+        assert np.array_equal(encoder.transform(make(TABLE)).toarray(), expected)
+
+    def test_many_categories_are_kept_sparse(self):
+        cells = [f"c{i}" for i in range(200)]
+        X = Encoder.fit({"c": cells}).transform({"c": cells})
+        assert sparse.issparse(X)
+        assert np.array_equal(X.sum(axis=1), np.ones(200))
+
+    @pytest.mark.parametrize(
+        ("state", "problem"),
+        [
+            ({}, "an encoder must be a list of columns; got dict"),
+            ([{"kind": "number"}], "each column of an encoder must have a kind and a name"),
+            ([{"kind": "code", "name": "a"}], "unknown kind 'code'"),
+            ([{"kind": "number", "name": "a"}], r"a number column must have \['fill', 'name'\]"),
+            ([{"kind": "number", "name": "a", "fill": np.nan}], "'a' of an encoder is damaged"),
+            ([{"kind": "number", "name": "a", "fill": "1"}], "'a' of an encoder is damaged"),
+            ([{"kind": "category", "name": "a", "values": ["x", 1]}], "is damaged"),
+            ([{"kind": "category", "name": "a", "values": ["x", "x"]}], "is damaged"),
+            ([{"kind": "category", "name": "a", "values": 3}], "is damaged"),
+            ([{"kind": "text", "name": "a", "words": ["x"], "weights": []}], "is damaged"),
+        ],
+    )  # fmt: skip
+    def test_a_damaged_state_is_refused(self, state, problem):
+        with pytest.raises(ValueError, match=problem):
+            Encoder.from_json(state)
+
+    def test_a_missing_column_is_named(self):
+        with pytest.raises(ValueError, match="the table lacks the column 'c'"):
+            Encoder.fit(TABLE).transform({"n": [1], "t": ["a"]})
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(allow_infinity=False), st.integers(-99, 99))))
+def test_numbers_come_through_text_unchanged(values):
+    written = ["" if v is None or v != v else repr(v) for v in values]
+    expected = [np.nan if v is None else float(v) for v in values]
+    np.testing.assert_array_equal(as_numbers("a", written), expected)
+    np.testing.assert_array_equal(as_numbers("a", values), expected)
+
+
+class TestRowsToCome:
+    def test_an_encoder_and_label_names_of_training_rows_fix_the_columns(self, file):
+        train = read(file("a,c,tags\n1,x,p\n2,y,q\n", "train"), labels="tags")
+        path = file("c,extra,a,tags\nz,1,,q\nx,2,7,\n", "test")
+        test = read(path, labels="tags", encoder=train.encoder, label_names=train.label_names)
+        assert test.X.tolist() == [[1.5, 0, 0], [7, 1, 0]]
+        assert test.Y.toarray().tolist() == [[0, 1], [0, 0]]
+        bare = read(path, labels=[], encoder=train.encoder)
+        assert bare.Y.shape == (2, 0)
+
+    def test_a_label_never_trained_on_is_refused_with_its_line(self, file):
+        with pytest.raises(DataFileError, match="line 3, column 'tags': the label 'r' is not in"):
+            read(file("a,tags\n1,p\n2,r\n"), labels="tags", label_names=("p", "q"))
+
+
+MISTAKES = [
+    ("csv", "a,b\n1,2\n3\n", {"labels": ["b"]}, "line 3: a row must have 2 cells"),
+    ("csv", 'a,b\n1,"2\n3,4\n', {"labels": ["b"]}, "line 2: quotes do not match"),
+    ("csv", "a,a\n1,2\n", {"labels": ["a"]}, "line 1, column 2: two columns have the name 'a'"),
+    ("csv", "a,b\n1,0\n\n1,0\n", {"labels": ["b"]}, "line 3: an empty line among the rows"),
+    ("csv", "a,b\n", {"labels": ["b"]}, "must hold a line of names and at least one row"),
+    ("csv", ",a,b\n1,2,1\n", {"labels": ["b"]}, r"a column has no name; pass ignore=\[''\]"),
+    ("csv", "a,b\n1,2\n", {"labels": ["b"]}, "line 2, column 'b': a label must be 0 or 1; got '2'"),
+    ("csv", "a,b\n1,0\n1,\n", {"labels": ["b"]}, "line 3, column 'b': a label must be 0 or 1"),
+    ("csv", "b\n1\n", {"labels": ["b"]}, "no columns are left for features"),
+    ("csv", "a,b\n1,x||y\n", {"labels": "b", "separator": "|"}, "column 'b': each label must"),
+    ("csv", "a,b\n1,1\n2,0\n", {"labels": "b"}, r"the column holds 0 and 1, so it is one label"),
+    ("csv", b"a,b\n1,\xff\n", {"labels": "b"}, "line 2, column 3: text must be UTF-8"),
+    ("jsonl", '{"a": 1}\n{"a": 1,}\n', {"labels": "a"}, r"line 2, column \d+: not JSON"),
+    ("jsonl", '{"a": 1}\n[1]\n', {"labels": "a"}, "line 2, column 1: each line must be"),
+    ("jsonl", '{"a": 1, "a": 2}\n', {"labels": "a"}, "line 1: a name occurs twice in an object"),
+    ("jsonl", '{"a": 1}\n\n{"a": 2}\n', {"labels": "a"}, "line 2: an empty line among the rows"),
+    ("jsonl", '{"a": 1, "l": ["x", null]}\n', {"labels": "l"}, "column 'l': each label must"),
+    ("jsonl", '{"a": [1], "l": ["x"]}\n', {"labels": "l"}, r"column 'a': a number is wanted"),
+    ("jsonl", '{"a": Infinity, "l": ["x"]}\n', {"labels": "l"}, "a number must be finite"),
+    ("jsonl", "[" * 100_000 + "\n", {"labels": "l"}, "line 1.*not (readable )?JSON"),
+    ("jsonl", '{"a": ' + "9" * 9000 + ', "l": ["x"]}\n', {"labels": "l"}, "not readable JSON"),
+    ("parquet", b"PAR1 and then nothing", {"labels": "l"}, "not readable"),
+    ("arrow", b"ARROW1 and then nothing", {"labels": "l"}, "not readable"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("format", "text", "options", "problem"), MISTAKES)
+def test_mistakes_are_named_with_their_place(file, format, text, options, problem):
+    path = file(text)
+    with pytest.raises(DataFileError, match=problem) as caught:
+        read(path, format=format, **options)
+    assert str(path) in str(caught.value)
+
+
+def test_what_is_asked_for_must_be_there(file):
+    path = file("a,b\n1,0\n")
+    with pytest.raises(ValueError, match=r"labels= must name the column .* columns are 'a', 'b'"):
+        read(path)
+    with pytest.raises(ValueError, match="has no column 'c', which labels= names; its columns are"):
+        read(path, labels=["c"])
+    with pytest.raises(ValueError, match="has no column 'd', which text= names"):
+        read(path, labels=["b"], text=["d"])
+    with pytest.raises(
+        TypeError, match="format csv has no option 'label'; its options are labels,"
+    ):
+        read(path, label=["b"])
+    with pytest.raises(TypeError, match="format libsvm has no option 'labels'; its options are n_"):
+        read(path, format="libsvm", labels=["b"])
+    with pytest.raises(ValueError, match="unknown format 'xls'; choose one of arff, arrow, csv"):
+        read(path, format="xls")
+    with pytest.raises(FileNotFoundError):
+        read(path.parent / "absent")
+
+
+@given(st.lists(st.sets(st.text(alphabet="abc xé", min_size=1).map(str.strip).filter(bool))))
+def test_label_lists_come_back(sets):
+    Y, names = from_lists("l", [sorted(s) for s in sets], ",", None)
+    assert [{names[j] for j in Y[[i]].indices} for i in range(len(sets))] == sets
+    Y, again = from_lists("l", [" , ".join(sorted(s)) for s in sets], ",", None)
+    assert [{again[j] for j in Y[[i]].indices} for i in range(len(sets))] == sets
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet", "arrow", None])
+@given(content=st.one_of(st.binary(max_size=60), st.text('{}[]",:;\t\n a1.', max_size=60)))
+def test_any_bytes_are_read_or_refused(tmp_path_factory, format, content):
+    path = tmp_path_factory.mktemp("nonsense") / "a"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    try:
+        read(path, format=format, labels=[])
+    except (DataFileError, TypeError, ValueError) as error:
+        assert str(path) in str(error) or "option" in str(error)  # noqa: PT017
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False)), min_size=2
+    )
+)
+def test_awkward_strings_survive_a_csv(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    frame = pd.DataFrame(rows, columns=["s", "x"])
+    frame["s"] = frame["s"].str.replace(r"[\r\x00\ud800-\udfff]", "-", regex=True)
+    frame["l"] = 1
+    path.write_bytes(gzip.compress(frame.to_csv(index=False).encode()))
+    data = read(path, format="csv", labels=["l"], categorical=["s"])
+    assert data.X.shape[0] == len(rows)
+    assert np.array_equal(data.X[:, [data.X.shape[1] - 1]].ravel(), frame["x"])
+    known = frame["s"].map(lambda s: s not in ("?", "NA", "NaN", "nan", "null"))
+    assert len(data.encoder.columns[0].values) == frame["s"][known].nunique()
