@@ -32,8 +32,16 @@ FORMS = {
 }
 
 
+# Searches and rounds enough for a file.
+SETTINGS = {
+    "KernelLogisticRanker": {"n_landmarks": [10, 20], "cv": 2, "random_state": 0},
+    **{name: {"n_stumps": 5} for name in ("AdaBoostRanker", "AdaBoostMR", "AdaBoostMH")},
+}
+
+
 def fitted(name, form="dense", features=X):
-    return getattr(deltarank, name)().fit(features, FORMS[form])
+    ranker = getattr(deltarank, name)(**SETTINGS.get(name, {}))
+    return ranker.fit(features, FORMS[form])
 
 
 @pytest.fixture
@@ -68,10 +76,20 @@ def test_names_and_numbers_keep_their_kind(path, name):
     save(ranker, path)
     again = load(path)
     assert again.weight == ("ndcg", 2)
-    assert again.coef_.dtype == np.float32
+    for array in STORED[name].arrays:
+        assert getattr(again, array).dtype == getattr(ranker, array).dtype
     assert again.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     assert np.array_equal(again.decision_function(frame), ranker.decision_function(frame))
     assert again.classes_.dtype == ranker.classes_.dtype
+
+
+def test_sparse_landmarks_stay_sparse(path):
+    thin = sparse.csr_array(np.where(X > 0, X, 0))
+    ranker = deltarank.KernelLogisticRanker(gamma=0.5, C=1.0).fit(thin, MARKS)
+    save(ranker, path)
+    again = load(path)
+    assert sparse.issparse(again.landmarks_)
+    assert np.array_equal(again.decision_function(thin), ranker.decision_function(thin))
 
 
 def test_arrays_stay_on_disk(path):

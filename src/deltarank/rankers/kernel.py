@@ -61,9 +61,12 @@ class KernelLogisticRanker(Ranker):
     n_landmarks_ : int
     search_ : list of dict
         What was tried: ``gamma``, ``n_landmarks``, ``C`` (the best for them) and ``score``.
-    map_ : NystromMap
-    ranker_ : LogisticRanker
-        On the mapped rows.
+    landmarks_ : array or CSR array of shape (k, d)
+    whitening_ : array of shape (k, r)
+        Turns kernel values between rows and landmarks into features.
+    coef_ : array of shape (m, r)
+        Of those features.
+    intercept_ : array of shape (m,)
     n_iter_ : array of shape (m,)
         Passes each label took in the final fit.
     classes_ : array of shape (m,)
@@ -132,8 +135,10 @@ class KernelLogisticRanker(Ranker):
             splits = split_rows(self.cv, X, y, targets, generator.randint(2**31 - 1))
         search = _Search(self, X, y, sample_weight, usable, splits)
         self._choose(search, counts, scale(X, weights))
-        self.ranker_ = search.final(self.map_, self.C_)
-        self.n_iter_ = self.ranker_.n_iter_
+        feature_map = search.map(self.gamma_, self.n_landmarks_)
+        final = search.final(feature_map, self.C_)
+        self.landmarks_, _, self.whitening_ = feature_map
+        self.coef_, self.intercept_, self.n_iter_ = final.coef_, final.intercept_, final.n_iter_
         self.search_ = search.tried
         return self
 
@@ -158,11 +163,11 @@ class KernelLogisticRanker(Ranker):
                 break
             count = more
         self.gamma_, self.n_landmarks_ = float(gamma), count
-        self.map_ = search.map(gamma, count)
-        self.C_ = self.C if self.C is not None else search.best_penalty(gamma, count)
+        self.C_ = float(self.C if self.C is not None else search.best_penalty(gamma, count))
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        return self.ranker_._scores(self.map_(X))
+        features = NystromMap(self.landmarks_, self.gamma_, self.whitening_)(X)
+        return np.asarray(features @ self.coef_.T + self.intercept_)
 
 
 class _Try(NamedTuple):

@@ -40,7 +40,7 @@ class NystromMap(NamedTuple):
         values, vectors = np.linalg.eigh(kernel)
         kept = values > SMALLEST_SHARE * values[-1]
         whitening = vectors[:, kept] / np.sqrt(values[kept])
-        return cls(landmarks, gamma, whitening.astype(landmarks.dtype))
+        return cls(landmarks, gamma, np.ascontiguousarray(whitening, landmarks.dtype))
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return phi of each row, shape (n, r), computed in blocks of rows on all threads."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from deltarank.rankers.targets import PREDICTIONS
@@ -16,6 +17,7 @@ from deltarank.storage.tensors import Arrays, ModelFileError, read_tensors, writ
 
 # Rises when files come to hold something that older releases would misread.
 FORMAT = "1"
+_CSR_PARTS = ("data", "indices", "indptr")
 _COMMON = ("n_features_in_", "_form")
 
 
@@ -45,7 +47,9 @@ def save(ranker: Any, path: str | PathLike[str], *, extra: Any = None) -> None:
     name = type(ranker).__name__
     stored = _entry(ranker, name)
     check_is_fitted(ranker)
-    arrays = {key: np.asarray(getattr(ranker, key)) for key in stored.arrays}
+    arrays: Arrays = {}
+    for key in stored.arrays:
+        arrays |= _to_arrays(key, getattr(ranker, key))
     values = {key: to_plain(getattr(ranker, key), key) for key in (*stored.values, *_COMMON)}
     names = getattr(ranker, "feature_names_in_", None)
     values["feature_names_in_"] = None if names is None else [str(name) for name in names]
@@ -102,6 +106,9 @@ def _restore(path: Path, arrays: Arrays, state: dict[str, Any]) -> tuple[Any, An
     values = {key: from_plain(value) for key, value in state["values"].items()}
     classes = _classes_from_plain(values.pop("classes_"))
     names = values.pop("feature_names_in_")
+    for key in entry.maybe_sparse:
+        if key not in arrays:
+            arrays[key] = _to_csr(path, key, arrays, values["n_features_in_"])
     if set(values) != {*entry.values, *_COMMON} or set(arrays) != set(entry.arrays):
         raise ModelFileError(path, f"it does not hold what a {name} consists of")
     _check_common(path, values, classes, names)
@@ -142,8 +149,27 @@ def _check_arrays(
             raise ModelFileError(
                 path, f"{name} must have shape {_named_shape(dimensions, sizes)}; got {array.shape}"
             )
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        numbers = array.data if sparse.issparse(array) else array
+        if name not in entry.not_finite and not np.isfinite(numbers).all():
             raise ModelFileError(path, f"{name} must be finite; got NaN or infinity")
+
+
+def _to_arrays(name: str, value: Any) -> Arrays:
+    """Return an array under its name; a CSR one as its three parts."""
+    if not sparse.issparse(value):
+        return {name: np.asarray(value)}
+    return {f"{name}.{part}": getattr(value, part) for part in _CSR_PARTS}
+
+
+def _to_csr(path: Path, name: str, arrays: Arrays, n_columns: int) -> Any:
+    """Put the three parts of a CSR array together, and see that they fit."""
+    parts = [arrays.pop(f"{name}.{part}") for part in _CSR_PARTS]
+    matrix = sparse.csr_array(tuple(parts), shape=(len(parts[2]) - 1, n_columns))
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise ModelFileError(path, f"{name} is no sparse matrix: {error}") from None
+    return matrix
 
 
 def _named_shape(dimensions: str, sizes: dict[str, int]) -> str:
