@@ -1,10 +1,8 @@
 """exp and log without branches or calls, so that LLVM can vectorise the loops round them.
 
 ``exponential`` takes arguments up to about 0 and ``logarithm`` positive normal ones; both keep the
-precision of their argument, but for exp in float64, which is the C library's.
+precision of their argument.
 """
-
-import math
 
 import numpy as np
 from numba import njit, types
@@ -16,6 +14,11 @@ from deltarank.kernels.logistic import FAST, LN2_HIGH, LN2_LOW, exp_negative
 HALF_ROOT_32 = np.int32(0x3F3504F3)
 HALF_ROOT_64 = np.int64(0x3FE6A09E667F3BCD)
 LN2 = 0.6931471805599453
+# ln 2 in two parts, of which the first has few enough bits for exact multiples.
+LN2_UPPER, LN2_REST = 0.6931471803691238, 1.9082149292705877e-10
+LOG2_E = 1.4426950408889634
+# Adding 1.5 * 2**52 rounds to the nearest integer.
+ROUNDING = 6755399441055744.0
 
 
 def exponential(x):
@@ -32,7 +35,7 @@ def logarithm(x):
 def _exponential(x):
     if x == types.float32:
         return lambda x: exp_negative(x)
-    return lambda x: math.exp(x)
+    return lambda x: _exp64(x)
 
 
 @overload(logarithm, inline="always")
@@ -40,6 +43,30 @@ def _logarithm(x):
     if x == types.float32:
         return lambda x: _log32(x)
     return lambda x: _log64(x)
+
+
+@njit(inline="always", fastmath=FAST)
+def _exp64(x):
+    """Use Taylor's series of the remainder after powers of 2; exp(-708) stands for less."""
+    x = x if x > -708.0 else -708.0
+    k = (x * LOG2_E + ROUNDING) - ROUNDING
+    r = (x - k * LN2_UPPER) - k * LN2_REST
+    p = 1.6059043836821613e-10
+    p = p * r + 2.08767569878681e-09
+    p = p * r + 2.505210838544172e-08
+    p = p * r + 2.755731922398589e-07
+    p = p * r + 2.7557319223985893e-06
+    p = p * r + 2.48015873015873e-05
+    p = p * r + 0.0001984126984126984
+    p = p * r + 0.001388888888888889
+    p = p * r + 0.008333333333333333
+    p = p * r + 0.041666666666666664
+    p = p * r + 0.16666666666666666
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    power = (np.int64(k) + np.int64(1023)) << np.int64(52)
+    return p * np.int64(power).view(np.float64)
 
 
 @njit(inline="always", fastmath=FAST)

@@ -13,6 +13,8 @@ from deltarank.kernels.lanes import LANES, add_lanes
 from deltarank.kernels.logistic import FAST
 
 ROWS_PER_BLOCK = 64
+# Reductions in any order, so that they use vector registers.
+ANY_ORDER = {"contract", "reassoc", "nnan", "nsz"}
 
 
 @njit(nogil=True, cache=True)
@@ -52,6 +54,22 @@ def univariate_weights(scores, signs, log_weights, shift, cells):
                 cells[:, lane] = 0
 
 
+@njit(fastmath=ANY_ORDER)
+def _largest(values):
+    largest = values[0]
+    for k in range(values.shape[0]):
+        largest = max(largest, values[k])
+    return largest
+
+
+@njit(fastmath=ANY_ORDER)
+def _total(values):
+    total = values.dtype.type(0)
+    for k in range(values.shape[0]):
+        total += values[k]
+    return total
+
+
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def pair_weights(scores, signs, log_weights, shift, cells, row_weights):
     """Set cells to the marginal weights of the pairs of AdaBoost.MR, without their factor 1/2.
@@ -67,38 +85,39 @@ def pair_weights(scores, signs, log_weights, shift, cells, row_weights):
         Set to rho.
     """
     n_tiles, n_rows, _ = scores.shape
-    terms = np.empty(n_tiles * LANES, cells.dtype)
+    terms, masked = np.empty((2, n_tiles * LANES), cells.dtype)
     for i in range(n_rows):
-        high_relevant, high_other = -np.inf, -np.inf
+        # Which labels are relevant is as good as random: selections, not branches to mispredict.
         for tile in range(n_tiles):
             for lane in range(LANES):
-                half = -0.5 * signs[tile, i, lane] * scores[tile, i, lane]
-                if signs[tile, i, lane] > 0:
-                    high_relevant = max(high_relevant, half)
-                elif signs[tile, i, lane] < 0:
-                    high_other = max(high_other, half)
+                sign, k = signs[tile, i, lane], tile * LANES + lane
+                terms[k] = -0.5 * sign * scores[tile, i, lane]
+                masked[k] = terms[k] if sign > 0 else -np.inf
+        high_relevant = _largest(masked)
         for tile in range(n_tiles):
             for lane in range(LANES):
-                half = -0.5 * signs[tile, i, lane] * scores[tile, i, lane]
-                high = high_relevant if signs[tile, i, lane] > 0 else high_other
-                terms[tile * LANES + lane] = half - high
+                sign, k = signs[tile, i, lane], tile * LANES + lane
+                masked[k] = terms[k] if sign < 0 else -np.inf
+        high_other = _largest(masked)
+        for tile in range(n_tiles):
+            for lane in range(LANES):
+                sign, k = signs[tile, i, lane], tile * LANES + lane
+                terms[k] -= high_relevant if sign > 0 else high_other
         for k in range(terms.shape[0]):
             terms[k] = exponential(terms[k])
-        sum_relevant, sum_other = 0.0, 0.0
         for tile in range(n_tiles):
             for lane in range(LANES):
-                if signs[tile, i, lane] > 0:
-                    sum_relevant += terms[tile * LANES + lane]
-                elif signs[tile, i, lane] < 0:
-                    sum_other += terms[tile * LANES + lane]
-        pairs = math.log(sum_relevant) + math.log(sum_other)
-        rho = math.exp(log_weights[i] + high_relevant + high_other + pairs - shift)
-        row_weights[i] = rho
+                sign, k = signs[tile, i, lane], tile * LANES + lane
+                terms[k] = terms[k] if sign != 0 else 0.0
+                masked[k] = terms[k] if sign > 0 else 0.0
+        sum_relevant = _total(masked)
+        sum_other = _total(terms) - sum_relevant
+        scale = math.exp(log_weights[i] + high_relevant + high_other - shift)
+        row_weights[i] = scale * sum_relevant * sum_other
         for tile in range(n_tiles):
             for lane in range(LANES):
-                sign = signs[tile, i, lane]
-                side = sum_relevant if sign > 0 else sum_other
-                cells[tile, i, lane] = rho / side * terms[tile * LANES + lane] if sign != 0 else 0
+                sign, k = signs[tile, i, lane], tile * LANES + lane
+                cells[tile, i, lane] = terms[k] * scale * (sum_other if sign > 0 else sum_relevant)
 
 
 @njit(nogil=True, cache=True)
@@ -114,15 +133,12 @@ def pair_agreement(branches, votes, signs, cells, row_weights):
         for tile in range(signs.shape[0]):
             for lane in range(LANES):
                 up = votes[tile, branches[i], lane] > 0
-                if signs[tile, i, lane] > 0:
-                    if up:
-                        relevant_up += cells[tile, i, lane]
-                    else:
-                        relevant_down += cells[tile, i, lane]
-                elif up:
-                    other_up += cells[tile, i, lane]
-                else:
-                    other_down += cells[tile, i, lane]
+                relevant = signs[tile, i, lane] > 0
+                weight = cells[tile, i, lane]
+                relevant_up += weight if relevant and up else 0.0
+                relevant_down += weight if relevant and not up else 0.0
+                other_up += weight if up and not relevant else 0.0
+                other_down += weight if not up and not relevant else 0.0
         if row_weights[i] > 0:
             right += relevant_up * other_down / row_weights[i]
             wrong += relevant_down * other_up / row_weights[i]
@@ -134,7 +150,9 @@ def take_relevant(cells, signs, rows, relevant):
     """Set line k of ``relevant`` to the cells of row ``rows[k]``, the irrelevant ones to 0."""
     for k in range(rows.shape[0]):
         for lane in range(LANES):
-            relevant[k, lane] = cells[rows[k], lane] if signs[rows[k], lane] > 0 else 0
+            # 1 for +1, 0 for 0 and -1, without a branch.
+            mark = (np.int32(1) + signs[rows[k], lane]) >> np.int32(1)
+            relevant[k, lane] = cells[rows[k], lane] * mark
 
 
 @njit(inline="always")
