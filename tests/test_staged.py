@@ -47,6 +47,19 @@ def test_each_fold_is_fitted_once(monkeypatch):
     assert fits == [30] * 4 + [search.best_rounds_]
 
 
+def test_patience_leaves_out_what_is_far_beyond_the_best(monkeypatch):
+    grid = [1, 2, 5, 10, 20, 50, 100, 200]
+    full = StagedSearchCV(AdaBoostRanker(), rounds=grid, cv=3, random_state=0).fit(X, Y)
+    short = clone(full).set_params(patience=3).fit(X, Y)
+    tried = short.cv_results_["param_rounds"]
+    assert_array_equal(tried, grid[: len(tried)])
+    means = full.cv_results_["mean_test_score"]
+    assert_allclose(short.cv_results_["mean_test_score"], means[: len(tried)])
+    # The best of those tried, and all numbers up to three times it were tried, none beyond.
+    assert short.best_rounds_ == grid[means[: len(tried)].argmax()]
+    assert tried[-1] <= 3 * short.best_rounds_ < [*grid, np.inf][len(tried)]
+
+
 def test_one_standard_error_takes_the_fewest_rounds_within_one():
     search = StagedSearchCV(AdaBoostRanker(), rounds=GRID, cv=5, random_state=0).fit(X, Y)
     modest = clone(search).set_params(one_standard_error=True).fit(X, Y)
@@ -101,3 +114,5 @@ def test_what_cannot_be_staged_is_refused():
         StagedSearchCV(AdaBoostMH(), rounds=[0, 1]).fit(X, Y)
     with pytest.raises(ValueError, match="unknown scoring 'luck'"):
         StagedSearchCV(AdaBoostMH(), scoring="luck").fit(X, Y)
+    with pytest.raises(ValueError, match="patience must be at least 1, or None; got 0"):
+        StagedSearchCV(AdaBoostMH(), patience=0).fit(X, Y)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from deltarank.rankers.base import Ranker
 from deltarank.rankers.parameters import positive_integer
 from deltarank.rankers.selection import (
     Scoring,
+    Split,
     choose_scorer,
     choose_value,
     split_rows,
@@ -42,6 +43,10 @@ class StagedSearchCV(Ranker):
     scoring : str or callable
         A name of `deltarank.metrics.SCORERS`, or ``scorer(ranker, X, Y)``, greater being better.
         With a vector of classes in place of label sets, a name stands for the accuracy.
+    patience : float, optional
+        Leave out numbers above this many times the best of those below, so that a long grid is
+        walked no further than it pays: with 10, as soon as a decade brings no better score. None
+        tries them all.
     one_standard_error : bool
         Choose the fewest rounds whose mean score is within one standard error of the best.
     random_state : int, generator or None
@@ -55,7 +60,8 @@ class StagedSearchCV(Ranker):
     best_ranker_ : ranker
         Fitted to all rows with `best_rounds_`.
     cv_results_ : dict
-        ``param_rounds``, ``mean_test_score``, ``std_test_score`` and ``split{i}_test_score``.
+        Of the numbers tried: ``param_rounds``, ``mean_test_score``, ``std_test_score`` and
+        ``split{i}_test_score``.
     classes_ : array of shape (m,)
 
     Examples
@@ -78,6 +84,7 @@ class StagedSearchCV(Ranker):
         rounds: Sequence[int] | None = None,
         cv: Any = 5,
         scoring: Scoring = "neg_rank_loss",
+        patience: float | None = None,
         one_standard_error: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -85,6 +92,7 @@ class StagedSearchCV(Ranker):
         self.rounds = rounds
         self.cv = cv
         self.scoring = scoring
+        self.patience = patience
         self.one_standard_error = one_standard_error
         self.random_state = random_state
 
@@ -117,15 +125,10 @@ class StagedSearchCV(Ranker):
         scorer = choose_scorer(self.scoring, targets)
         if sample_weight is not None:
             sample_weight = row_numbers(sample_weight, X.shape[0], "sample_weight")
+        data = _Labelled(X, y, targets, sample_weight)
         splits = split_rows(self.cv, X, y, targets, self.random_state)
-        scores = np.empty((len(splits), len(stages)))
-        for fold, (train, test) in enumerate(splits):
-            fitted = self._fit_fold(stages[-1], X, y, targets, sample_weight, train)
-            rows, counts = X[test], _some(sample_weight, test)
-            labels = _take(y, targets, test)
-            for column, found in enumerate(fitted.staged_decision_function(rows, at=stages)):
-                view = _frozen(fitted, found)
-                scores[fold, column] = scorer(view, rows, labels, sample_weight=counts)
+        scores = self._search(stages, data, splits, scorer)
+        stages = stages[: scores.shape[1]]
         best = choose_value(scores, self.one_standard_error)
         self.best_rounds_ = stages[best]
         self.best_score_ = float(scores[:, best].mean())
@@ -143,22 +146,55 @@ class StagedSearchCV(Ranker):
         stages = sorted({positive_integer(value, "each value of rounds") for value in values})
         if not stages:
             raise ValueError("rounds must hold at least one number; got none")
+        if self.patience is not None and not self.patience >= 1:
+            raise ValueError(f"patience must be at least 1, or None; got {self.patience!r}")
         return stages
+
+    def _search(
+        self, stages: list[int], data: "_Labelled", splits: list[Split], scorer: Any
+    ) -> NDArray[np.float64]:
+        """Return the scores (folds, stages) of as many stages as patience allows.
+
+        Where the best turns out to be high, folds are fitted again with more rounds: that wastes a
+        share of the last fits, and needs no ranker to go on where it stopped.
+        """
+        n_wanted, n_tried = self._n_within(stages, stages[0]), 0
+        while n_wanted > n_tried:
+            n_tried = n_wanted
+            tried = stages[:n_tried]
+            scores = np.array([self._score_fold(tried, data, split, scorer) for split in splits])
+            n_wanted = self._n_within(stages, stages[int(scores.mean(axis=0).argmax())])
+        return scores
+
+    def _n_within(self, stages: list[int], best: int) -> int:
+        """Return how many stages to try when `best` is the best so far."""
+        if self.patience is None:
+            return len(stages)
+        return int(np.searchsorted(stages, best * self.patience, side="right"))
+
+    def _score_fold(
+        self, stages: list[int], data: "_Labelled", split: Split, scorer: Any
+    ) -> list[float]:
+        """Fit a fold once and score its held-out rows at every stage."""
+        train, test = split
+        fitted = self._fit_fold(stages, data.take(train), data.weights_of(self.ranker, train))
+        rows, labels, counts = data.take(test)
+        return [
+            scorer(_frozen(fitted, scores), rows, labels, sample_weight=counts)
+            for scores in fitted.staged_decision_function(rows, at=stages)
+        ]
 
     def _ranker(self, rounds: int, **parameters: Any) -> Any:
         parameters[self.ranker.rounds_parameter] = rounds
         return clone(self.ranker).set_params(**parameters)
 
-    def _fit_fold(
-        self, rounds: int, X: Any, y: Any, targets: Targets, sample_weight: Any, train: Any
-    ) -> Any:
-        parameters = {}
-        if callable(self.ranker.weight):
-            # A function of Y as the user gave it, which the fold's labels may no longer be.
-            given = np.asarray(self.ranker.weight(y))[train]
-            parameters["weight"] = lambda _: given
-        ranker = self._ranker(rounds, **parameters)
-        return ranker.fit(X[train], _take(y, targets, train), _some(sample_weight, train))
+    def _fit_fold(self, stages: list[int], data: Any, weights: NDArray[Any] | None) -> Any:
+        parameters: dict[str, Any] = {}
+        if weights is not None:
+            parameters["weight"] = lambda _: weights
+        if "stages" in self.ranker.get_params():
+            parameters["stages"] = stages
+        return self._ranker(stages[-1], **parameters).fit(*data)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return np.asarray(self.best_ranker_._scores(X))
@@ -167,15 +203,27 @@ class StagedSearchCV(Ranker):
         return np.asarray(self.best_ranker_._relevance(scores))
 
 
-def _take(y: Any, targets: Targets, rows: NDArray[Any]) -> Any:
-    """Return the labels of some rows with a column for every label, also where none is relevant."""
-    if targets.form in ("binary", "classes"):
-        return np.asarray(y)[rows]
-    return targets.labels.take(rows).to_csr()
+class _Labelled(NamedTuple):
+    """Rows with their labels, to be taken by part."""
 
+    X: Any
+    y: Any
+    targets: Targets
+    sample_weight: NDArray[Any] | None
 
-def _some(values: NDArray[Any] | None, rows: NDArray[Any]) -> NDArray[Any] | None:
-    return None if values is None else values[rows]
+    def take(self, rows: NDArray[Any]) -> tuple[Any, Any, NDArray[Any] | None]:
+        """Return features, labels and weights of some rows.
+
+        Labels with a column for every label, also where none of these rows has it.
+        """
+        by_class = self.targets.form in ("binary", "classes")
+        labels = np.asarray(self.y)[rows] if by_class else self.targets.labels.take(rows).to_csr()
+        counts = None if self.sample_weight is None else self.sample_weight[rows]
+        return self.X[rows], labels, counts
+
+    def weights_of(self, ranker: Any, rows: NDArray[Any]) -> NDArray[Any] | None:
+        """Return what the ranker's own function of Y, as Y was given, makes of some rows."""
+        return np.asarray(ranker.weight(self.y))[rows] if callable(ranker.weight) else None
 
 
 def _frozen(fitted: Any, scores: NDArray[Any]) -> Any:
