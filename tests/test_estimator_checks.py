@@ -4,11 +4,21 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from deltarank import LogisticRanker, LogisticRankerCV, WeightedBinaryRelevance
+from deltarank import (
+    LogisticRanker,
+    LogisticRankerCV,
+    LogLinearRanker,
+    PairwiseRanker,
+    WeightedBinaryRelevance,
+)
 
 RANKERS = [
     LogisticRanker(),
     LogisticRankerCV(Cs=[0.1, 10.0], cv=2),
+    LogLinearRanker(),
+    LogLinearRanker(algorithm="lbfgs", C=1.0),
+    PairwiseRanker(),
+    PairwiseRanker(loss="all_pairs_squared"),
     WeightedBinaryRelevance(LogisticRegression()),
 ]
 

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltarank import datasets, metrics, theory
     from deltarank.metrics import rank_loss
-    from deltarank.rankers import LogisticRanker, LogisticRankerCV, WeightedBinaryRelevance
+    from deltarank.rankers import (
+        LogisticRanker,
+        LogisticRankerCV,
+        LogLinearRanker,
+        PairwiseRanker,
+        WeightedBinaryRelevance,
+    )
     from deltarank.splits import LabelStratifiedKFold
     from deltarank.weights import instance_weights, weight_diagnostics
 
@@ -15,8 +21,10 @@ __version__ = "0.1.0"
 # Loaded on first use, so that `import deltarank` and `deltarank --help` stay instant.
 _HOME = {
     "LabelStratifiedKFold": "deltarank.splits",
+    "LogLinearRanker": "deltarank.rankers",
     "LogisticRanker": "deltarank.rankers",
     "LogisticRankerCV": "deltarank.rankers",
+    "PairwiseRanker": "deltarank.rankers",
     "WeightedBinaryRelevance": "deltarank.rankers",
     "datasets": "deltarank.datasets",
     "metrics": "deltarank.metrics",
@@ -29,6 +37,8 @@ _HOME = {
 __all__ = [  # noqa: RUF022
     "LogisticRanker",
     "LogisticRankerCV",
+    "LogLinearRanker",
+    "PairwiseRanker",
     "WeightedBinaryRelevance",
     "LabelStratifiedKFold",
     "instance_weights",

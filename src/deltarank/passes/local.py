@@ -184,14 +184,15 @@ class LocalPass:
             mine = [result for o, result in zip(owners, results, strict=True) if o == owner]
             sums[:, columns] += sum(s for s, _ in mine)
             gradient[columns] += self.matrix.total([g for _, g in mine])
-        return self._with_penalty(points, coef, sums, gradient)
+        return self.with_penalty(points, coef, sums, gradient)
 
     def cells(self, coef: Array, offset: Array, problems: Array) -> Cells:
         """Return what the kernels need to evaluate problems at the given coefficients."""
         problem = self.matrix.problem(coef, offset)
         return Cells(problem, self.weights, self._kernel_labels(problems), self.positive_cost)
 
-    def _with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
+    def with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
+        """Return the evaluation of problems from their losses' sums and gradients over rows."""
         losses, curvatures, residuals = sums
         places = self.matrix.coordinates
         square, slope = self._penalty(points, coef)

@@ -2,6 +2,14 @@
 
 from deltarank.rankers.logistic import LogisticRanker
 from deltarank.rankers.logistic_cv import LogisticRankerCV
+from deltarank.rankers.loglinear import LogLinearRanker
+from deltarank.rankers.pairwise import PairwiseRanker
 from deltarank.rankers.reduction import WeightedBinaryRelevance
 
-__all__ = ["LogisticRanker", "LogisticRankerCV", "WeightedBinaryRelevance"]
+__all__ = [
+    "LogLinearRanker",
+    "LogisticRanker",
+    "LogisticRankerCV",
+    "PairwiseRanker",
+    "WeightedBinaryRelevance",
+]
