@@ -83,12 +83,14 @@ def logistic_row(above, below, up, down):
     middle = (highest + lowest) / 2
     n_below = below.shape[0]
     n_padded = -(-n_below // LANES) * LANES
-    scores, pulls, factors = np.zeros(n_padded), np.zeros(n_padded), np.ones(n_padded)
-    powers, inverses = np.empty(n_padded), np.empty(n_padded)
-    scores[:n_below] = below - middle
+    space = np.zeros((5, n_padded))
+    scores, powers, inverses, pulls, factors = space[0], space[1], space[2], space[3], space[4]
+    for q in range(n_below):
+        scores[q] = below[q] - middle
     for q in range(n_padded):
         powers[q] = exp64(scores[q])
         inverses[q] = exp64(-scores[q])
+    factors[:] = 1.0
     # Scores of minus infinity fill the last vector register up: they add nothing.
     scores[n_below:], powers[n_below:], inverses[n_below:] = -np.inf, 0.0, np.inf
     loss = 0.0
