@@ -190,6 +190,19 @@ def squared_row(above, below, up, down):
     return n_above * n_below * rest * rest + n_below * scatter_above + n_above * scatter_below
 
 
+@njit(inline="always")
+def _reach(ascending, value):
+    """Return how many numbers are below a value."""
+    low, high = 0, ascending.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @njit
 def hinge_row(above, below, up, down):
     """Loss max(1 - z, 0), from numbers and sums of the relevant scores within reach of each other.
@@ -200,10 +213,11 @@ def hinge_row(above, below, up, down):
     ascending = above[rising]
     n_above = above.shape[0]
     sums, counts = np.zeros(n_above + 1), np.zeros(n_above + 1)
-    sums[1:] = np.cumsum(ascending)
+    for k in range(n_above):
+        sums[k + 1] = sums[k] + ascending[k]
     loss = 0.0
     for q in range(below.shape[0]):
-        reach = np.searchsorted(ascending, below[q] + 1.0)
+        reach = _reach(ascending, below[q] + 1.0)
         loss += reach * (1.0 + below[q]) - sums[reach]
         down[q] = float(reach)
         counts[reach] += 1.0
@@ -221,12 +235,15 @@ def _squared_hinge(above, below, margin, up, down):
     level = (above.mean() + below.mean()) / 2
     ascending = above[rising] - level
     n_above = above.shape[0]
-    sums, squares, counts, totals = np.zeros((4, n_above + 1))
-    sums[1:], squares[1:] = np.cumsum(ascending), np.cumsum(ascending * ascending)
+    sums, squares = np.zeros(n_above + 1), np.zeros(n_above + 1)
+    counts, totals = np.zeros(n_above + 1), np.zeros(n_above + 1)
+    for k in range(n_above):
+        sums[k + 1] = sums[k] + ascending[k]
+        squares[k + 1] = squares[k] + ascending[k] * ascending[k]
     loss = 0.0
     for q in range(below.shape[0]):
         score = below[q] - level
-        reach = np.searchsorted(ascending, score + margin)
+        reach = _reach(ascending, score + margin)
         rest = margin + score
         loss += rest * (reach * rest - 2 * sums[reach]) + squares[reach]
         down[q] = 2 * (reach * rest - sums[reach])

@@ -13,6 +13,9 @@ labels : tuple (starts, members)
     The labels ``members[starts[i]:starts[i + 1]]`` of row i are relevant, ascending.
 losses : ndarray of float64, shape (b,)
     Receives the weighted losses; a row without pairs has none.
+
+They differ in one call. Handing that call over as an argument would spare the repetition, but
+numba keeps no compiled copy of such a function on disk.
 """
 
 import numpy as np
