@@ -11,6 +11,8 @@ from deltarank import (
     KernelLogisticRanker,
     LogisticRanker,
     LogisticRankerCV,
+    LogLinearRanker,
+    PairwiseRanker,
     StagedSearchCV,
     WeightedBinaryRelevance,
 )
@@ -24,6 +26,11 @@ RANKERS = [
     AdaBoostMR(n_stumps=20),
     AdaBoostMH(n_stumps=20),
     StagedSearchCV(AdaBoostRanker(), rounds=[5, 20], cv=2),
+    StagedSearchCV(LogLinearRanker(), rounds=[5, 30], cv=2),
+    LogLinearRanker(),
+    LogLinearRanker(algorithm="lbfgs", C=1.0),
+    PairwiseRanker(),
+    PairwiseRanker(loss="all_pairs_squared"),
     WeightedBinaryRelevance(LogisticRegression()),
 ]
 

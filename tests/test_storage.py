@@ -35,6 +35,7 @@ FORMS = {
 # Searches and rounds enough for a file.
 SETTINGS = {
     "KernelLogisticRanker": {"n_landmarks": [10, 20], "cv": 2, "random_state": 0},
+    "LogLinearRanker": {"n_iterations": 20},
     **{name: {"n_stumps": 5} for name in ("AdaBoostRanker", "AdaBoostMR", "AdaBoostMH")},
 }
 
@@ -81,6 +82,12 @@ def test_names_and_numbers_keep_their_kind(path, name):
     assert again.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     assert np.array_equal(again.decision_function(frame), ranker.decision_function(frame))
     assert again.classes_.dtype == ranker.classes_.dtype
+
+
+def test_what_only_some_fits_have_is_kept_where_it_is(path):
+    ranker = deltarank.LogLinearRanker(algorithm="lbfgs", C=1.0).fit(X, MARKS)
+    save(ranker, path)
+    assert set(vars(load(path))) == set(vars(ranker))
 
 
 def test_sparse_landmarks_stay_sparse(path):

@@ -80,20 +80,20 @@ def logistic_block(scores, offsets, rows, weights, labels, positive_cost, sums):
         Row i is positive for ``members[starts[i]:starts[i + 1]]``; label l owns the columns
         ``first_column[l]:first_column[l + 1]`` (none when all its problems have converged,
         several when folds are solved together).
-    positive_cost : float
+    positive_cost : ndarray of float32, shape (n,)
+        What a positive cell of a row costs beside a negative one.
     sums : ndarray of float64, shape (3, p)
         Added to: losses, curvatures w c p (1 - p), residuals.
     """
     starts, members, first_column = labels
     n_columns = scores.shape[1]
     zero, one = np.float32(0.0), np.float32(1.0)
-    cost = np.float32(positive_cost)
     partial = np.zeros((3, n_columns), np.float32)
     loss, curvature, residual = partial[0], partial[1], partial[2]
     kept = np.empty(n_columns, np.float32)
     for b in range(rows.shape[0]):
         i = rows[b]
-        w = weights[i]
+        w, cost = weights[i], positive_cost[i]
         row = scores[b]
         for k in range(starts[i], starts[i + 1]):
             for j in range(first_column[members[k]], first_column[members[k] + 1]):
@@ -138,7 +138,7 @@ def curvature_block(scores, offsets, rows, weights, labels, positive_cost):
             row[j] = weights[i] * (e / ((one + e) * (one + e)))
         for k in range(starts[i], starts[i + 1]):
             for j in range(first_column[members[k]], first_column[members[k] + 1]):
-                row[j] *= np.float32(positive_cost)
+                row[j] *= positive_cost[i]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -11,6 +11,7 @@ from deltarank.metrics.functions import (
     rank_loss,
     recall_at_k,
 )
+from deltarank.metrics.pairwise import pairwise_loss
 from deltarank.metrics.rows import METRICS
 from deltarank.metrics.scorers import SCORERS, RankingScorer, get_scorer
 from deltarank.metrics.streaming import StreamingMetric
@@ -26,6 +27,7 @@ __all__ = [
     "label_propensities",
     "ndcg_at_k",
     "one_error",
+    "pairwise_loss",
     "precision_at_k",
     "propensity_scored_precision_at_k",
     "rank_loss",

@@ -21,6 +21,7 @@ from deltarank.passes.matrices import (
     Cells,
     KernelLabels,
     Problem,
+    RowLoss,
     Sample,
     coordinates,
 )
@@ -37,7 +38,7 @@ class DenseMatrix:
     """A dense matrix, float32 or float64, in any memory order, possibly memory-mapped."""
 
     def __init__(self, X: Array, rows: Array, weights: Array) -> None:
-        n_features = X.shape[1]
+        n_features, self.dtype = X.shape[1], X.dtype
         blocks = [rows[b] for b in threads.row_blocks(len(rows), ROWS_PER_MOMENT)]
         total = float(np.sum(weights[rows], dtype=np.float64))
         center = _total(partial(dense_moments, X, np.zeros(n_features), b, weights) for b in blocks)
@@ -58,16 +59,16 @@ class DenseMatrix:
         x = self.standardised(rows) * np.sqrt(weights[rows])[:, None]
         return (x.T @ x).astype(np.float64)
 
-    def standardised(self, rows: Array) -> Array:
-        """Return the given rows, centred and scaled, as float32."""
-        x = np.empty((len(rows), len(self.scale)), np.float32)
+    def standardised(self, rows: Array, dtype: Any = np.float32) -> Array:
+        """Return the given rows, centred and scaled."""
+        x = np.empty((len(rows), len(self.scale)), dtype)
         gather(self._matrix, rows, x)
         return x
 
-    def problem(self, coef: Array, offset: Array) -> Problem:
+    def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return what the kernels multiply by: coefficients of the standardised features."""
-        scaled = np.ascontiguousarray((coef * self.scale).T, dtype=np.float32)
-        return scaled, offset.astype(np.float32)
+        scaled = np.ascontiguousarray((coef * self.scale).T, dtype=dtype)
+        return scaled, offset.astype(dtype)
 
     def _block(self, n_columns: int) -> int:
         rows = SMALL_PRODUCT // (len(self.scale) * n_columns)
@@ -79,6 +80,22 @@ class DenseMatrix:
         sums, gradient = np.zeros((3, n_columns)), np.zeros((n_columns, len(self.scale)))
         dense_chunk(self._matrix, rows, self._block(n_columns), *cells, sums, gradient)
         return sums, gradient
+
+    def coupled_chunk(
+        self, rows: Array, problem: Problem, loss: RowLoss
+    ) -> tuple[float, Array, Array]:
+        """Return value, residual sums (p,) and gradient (p, d) of a loss of whole rows."""
+        coefficients, offsets = problem
+        value, residuals = 0.0, np.zeros(len(offsets))
+        gradient = np.zeros((len(offsets), len(self.scale)))
+        for block in threads.row_blocks(len(rows), ROWS_PER_BLOCK):
+            x = self.standardised(rows[block], coefficients.dtype)
+            scores = x @ coefficients
+            scores += offsets
+            value += loss(scores, rows[block])
+            residuals += scores.sum(axis=0, dtype=np.float64)
+            gradient += scores.T @ x
+        return value, residuals, gradient
 
     def total(self, gradients: list[Array]) -> Array:
         """Return the sum of the chunks' gradients, shape (p, d)."""

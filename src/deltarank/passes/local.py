@@ -40,8 +40,8 @@ class LocalPass:
     weights : ndarray of shape (n,)
         Weights of the rows; rows of weight zero are never read.
     C : float
-    positive_cost : float
-        c_il of the relevant labels; the others cost one.
+    positive_cost : float or ndarray of shape (n,)
+        c_il of the relevant labels, one for all rows or one a row; the others cost one.
     penalize_intercept : bool
     folds : ndarray of int, shape (n,), or None
         Held-out fold of each row. Problem ``l * n_folds + f`` is label l without fold f.
@@ -54,13 +54,14 @@ class LocalPass:
         weights: Array,
         *,
         C: float,
-        positive_cost: float = 1.0,
+        positive_cost: float | Array = 1.0,
         penalize_intercept: bool = False,
         folds: Array | None = None,
     ) -> None:
         self.matrix, self.labels, self.C = matrix, labels, C
         self.weights = weights.astype(np.float32)
-        self.positive_cost, self.penalize_intercept = positive_cost, penalize_intercept
+        self.positive_cost = np.broadcast_to(positive_cost, len(weights)).astype(np.float32)
+        self.penalize_intercept = penalize_intercept
         rows = np.flatnonzero(self.weights > 0)
         self.n_folds = 1 if folds is None else int(folds.max()) + 1
         if folds is None:
@@ -84,17 +85,21 @@ class LocalPass:
         constant scores does not know this and overshoots for rare labels. The discriminant is
         shortened so that v grows like its root.
         """
-        total, positive, sums = self._label_moments(problems)
-        cost, spectrum = self.positive_cost, self.matrix.coordinates.spectrum
+        total, positive, sums = self._label_moments(problems, self.weights)
+        costly, costly_sums, spectrum = positive, sums, self.matrix.coordinates.spectrum
+        if (self.positive_cost != 1).any():
+            weights = self.weights * self.positive_cost
+            _, costly, costly_sums = self._label_moments(problems, weights)
         negative = np.maximum(total - positive, 0.0)
-        mass = cost * positive + negative
+        mass = costly + negative
         with np.errstate(divide="ignore"):
-            odds = np.log(cost * positive) - np.log(negative)
+            odds = np.log(costly) - np.log(negative)
         odds = np.clip(odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        share = cost * positive / mass
+        share = costly / mass
         constant, gradient = np.zeros((2, len(problems), self.shape[1]))
         constant[:, -1] = odds
-        gradient[:, :-1] = (-cost * total / mass)[:, None] * sums
+        # Features are centred, so the negatives' sums are minus those of the positives.
+        gradient[:, :-1] = (share - 1)[:, None] * costly_sums - share[:, None] * sums
         point = constant.copy()
         point[:, :-1] = -gradient[:, :-1]
         point[:, :-1] /= np.multiply.outer(share * (1 - share) * mass, spectrum) + 1 / self.C
@@ -151,15 +156,15 @@ class LocalPass:
         diagonal[:, : None if self.penalize_intercept else -1] += change
         return Start(solution.point - gradient / diagonal, solution.point, gradient)
 
-    def _label_moments(self, problems: Array) -> tuple[Array, Array, Array]:
+    def _label_moments(self, problems: Array, weights: Array) -> tuple[Array, Array, Array]:
         """Return each problem's total weight, positive weight and centred sum of positives."""
         total, positive = np.zeros(len(problems)), np.zeros(len(problems))
         sums = np.zeros((len(problems), self.shape[1] - 1))
         for part, columns in self._groups(problems):
-            total[columns] += np.sum(self.weights[part], dtype=np.float64)
+            total[columns] += np.sum(weights[part], dtype=np.float64)
             labels = self._kernel_labels(problems[columns])
             pieces = np.array_split(part, threads.n_threads())
-            shared = (self.weights, labels, len(problems[columns]))
+            shared = (weights, labels, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
             for masses, found in threads.run(tasks):
                 positive[columns] += masses
@@ -184,14 +189,15 @@ class LocalPass:
             mine = [result for o, result in zip(owners, results, strict=True) if o == owner]
             sums[:, columns] += sum(s for s, _ in mine)
             gradient[columns] += self.matrix.total([g for _, g in mine])
-        return self._with_penalty(points, coef, sums, gradient)
+        return self.with_penalty(points, coef, sums, gradient)
 
     def cells(self, coef: Array, offset: Array, problems: Array) -> Cells:
         """Return what the kernels need to evaluate problems at the given coefficients."""
         problem = self.matrix.problem(coef, offset)
         return Cells(problem, self.weights, self._kernel_labels(problems), self.positive_cost)
 
-    def _with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
+    def with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
+        """Return the evaluation of problems from their losses' sums and gradients over rows."""
         losses, curvatures, residuals = sums
         places = self.matrix.coordinates
         square, slope = self._penalty(points, coef)

@@ -8,6 +8,7 @@ is never rotated: rotating coefficients and gradients costs d^2 a label, and X m
 memory-mapped.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -26,6 +27,8 @@ Array = NDArray[Any]
 Problem = tuple[Array, Array]
 Sample = tuple[Array, Array]
 KernelLabels = tuple[Array, Array, Array]
+# Turns scores of rows into residuals, in place, and returns the sum of their losses.
+RowLoss = Callable[[Array, Array], float]
 
 
 class Coordinates(NamedTuple):
@@ -90,7 +93,7 @@ class Cells(NamedTuple):
     problem: Problem
     weights: Array
     labels: KernelLabels
-    positive_cost: float
+    positive_cost: Array
 
 
 class Matrix(Protocol):
@@ -102,12 +105,21 @@ class Matrix(Protocol):
 
     coordinates: Coordinates
     flops_per_score: float
+    dtype: Any
 
-    def problem(self, coef: Array, offset: Array) -> Problem:
+    def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return coefficients and offsets as the kernels want them."""
 
     def chunk(self, rows: Array, cells: Cells) -> tuple[Array, Array]:
         """Return sums (3, p) and the kernels' gradient over the given rows."""
+
+    def coupled_chunk(
+        self, rows: Array, problem: Problem, loss: RowLoss
+    ) -> tuple[float, Array, Array]:
+        """Return value, residual sums (p,) and the kernels' gradient of a loss of whole rows.
+
+        In the precision of the problem, float32 or float64.
+        """
 
     def total(self, gradients: list[Array]) -> Array:
         """Return the sum of the chunks' gradients, shape (p, d)."""

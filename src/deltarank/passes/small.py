@@ -42,12 +42,12 @@ class SmallPass:
         weights: Floats,
         *,
         C: float,
-        positive_cost: float = 1.0,
+        positive_cost: float | Floats = 1.0,
         penalize_intercept: bool = False,
     ) -> None:
         rows = np.flatnonzero(weights)
         X = (X[rows].toarray() if sparse.issparse(X) else X[rows]).astype(np.float64)
-        self.C, self.positive_cost, self.penalize_intercept = C, positive_cost, penalize_intercept
+        self.C, self.penalize_intercept = C, penalize_intercept
         self.n_folds = 1
         self._rows = rows
         self.center = np.average(X, axis=0, weights=weights[rows])
@@ -59,7 +59,8 @@ class SmallPass:
         self._products = (self._x[:, :, None] * self._x[:, None, :]).reshape(len(rows), -1)
         relevant = labels.to_csr()[rows].toarray().astype(bool)
         self._signs = np.where(relevant, 1.0, -1.0)
-        self._costs = np.where(relevant, positive_cost, 1.0) * weights[rows][:, None]
+        costs = np.broadcast_to(positive_cost, len(weights))[rows][:, None]
+        self._costs = np.where(relevant, costs, 1.0) * weights[rows][:, None]
         self.shape = (self._costs.shape[1], X.shape[1] + 1)
 
     def at(self, C: float) -> "SmallPass":

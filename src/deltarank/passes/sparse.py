@@ -4,12 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from deltarank import threads
 from deltarank.kernels.csr import (
     add_csr_gram,
+    add_csr_transposed_times_dense,
     csr_chunk,
     csr_label_sums,
     csr_moments,
     csr_sample,
+    csr_times_dense,
 )
 from deltarank.passes.matrices import (
     FACTOR_FLOPS,
@@ -17,6 +20,7 @@ from deltarank.passes.matrices import (
     Cells,
     KernelLabels,
     Problem,
+    RowLoss,
     Sample,
     coordinates,
 )
@@ -33,7 +37,9 @@ class SparseMatrix:
 
     def __init__(self, X: Any, rows: Array, weights: Array) -> None:
         values = X.data.astype(np.float32, copy=False)
-        self._matrix = (X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values)
+        places = X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False)
+        self.dtype = X.dtype
+        self._matrix, self._exact = (*places, values), (*places, X.data)
         n_features = X.shape[1]
         total = float(np.sum(weights[rows], dtype=np.float64))
         sums, squares = csr_moments(self._matrix, rows, weights, n_features)
@@ -46,10 +52,10 @@ class SparseMatrix:
         self.coordinates = coordinates(center, covariance)
         self.flops_per_score = SLOWER_THAN_DENSE * X.nnz / max(X.shape[0], 1)
 
-    def problem(self, coef: Array, offset: Array) -> Problem:
+    def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return what the kernels multiply by; the offsets take the centre in."""
         offset = offset - coef @ self.coordinates.center
-        return np.ascontiguousarray(coef.T, dtype=np.float32), offset.astype(np.float32)
+        return np.ascontiguousarray(coef.T, dtype=dtype), offset.astype(dtype)
 
     def chunk(self, rows: Array, cells: Cells) -> tuple[Array, Array]:
         """Return sums (3, p) and gradient (d, p) over the given rows; see `logistic_block`."""
@@ -57,6 +63,23 @@ class SparseMatrix:
         sums, gradient = np.zeros((3, len(offsets))), np.zeros(coefficients.shape, np.float32)
         csr_chunk(self._matrix, rows, ROWS_PER_BLOCK, *cells, sums, gradient)
         return sums, gradient
+
+    def coupled_chunk(
+        self, rows: Array, problem: Problem, loss: RowLoss
+    ) -> tuple[float, Array, Array]:
+        """Return value, residual sums (p,) and gradient (d, p) of a loss of whole rows."""
+        coefficients, offsets = problem
+        value, residuals = 0.0, np.zeros(len(offsets))
+        matrix = self._exact if coefficients.dtype == self.dtype else self._matrix
+        gradient = np.zeros_like(coefficients)
+        for block in threads.row_blocks(len(rows), ROWS_PER_BLOCK):
+            scores = np.empty((len(rows[block]), len(offsets)), coefficients.dtype)
+            csr_times_dense(matrix, rows[block], coefficients, scores)
+            scores += offsets
+            value += loss(scores, rows[block])
+            residuals += scores.sum(axis=0, dtype=np.float64)
+            add_csr_transposed_times_dense(matrix, rows[block], scores, gradient)
+        return value, residuals, gradient
 
     def total(self, gradients: list[Array]) -> Array:
         """Return the sum of the chunks' gradients, shape (p, d)."""

@@ -96,7 +96,7 @@ class LabelLoss(Loss):
 
 
 class PairLoss(Loss):
-    """The pairwise exponential loss of AdaBoost.MR, Eq. (45), in O(n m) by its factors."""
+    """The pairwise exponential loss of AdaBoost.MR, Eq. (48), in O(n m) by its factors."""
 
     def __init__(self, search: StumpSearch, labels: LabelSets, weights: Any, exact: bool) -> None:
         super().__init__(search, labels, weights)
@@ -219,7 +219,7 @@ class AdaBoostMR(SharedStumpRanker):
     r"""Rank labels by AdaBoost.MR: pairwise boosting, the rival of univariate losses.
 
     It minimises :math:`\sum_i w(y_i) \sum_{p,q} e^{-(f_p(x_i) - f_q(x_i))/2}` over pairs of a
-    relevant label p and an irrelevant label q, Eq. (45), one stump with votes for all labels a
+    relevant label p and an irrelevant label q, Eq. (48), one stump with votes for all labels a
     round. The weights of pairs are products of one factor a cell, so a round costs O(n m d) as in
     `AdaBoostMH`, whatever the number of pairs. Pairwise losses of this kind are *not* consistent
     for rank loss: `deltarank.theory` has examples.
@@ -231,7 +231,7 @@ class AdaBoostMR(SharedStumpRanker):
     votes : {"discrete", "real"}
         Whether a stump votes +1 or -1 with one weight, or each branch with its own confidence.
     step : {"edge", "exact"}
-        Weight of discrete votes: from the edge r, which minimises a bound, Eq. (47), or the one
+        Weight of discrete votes: from the edge r, which minimises a bound, Eq. (50), or the one
         that minimises the loss itself.
     shrinkage : float
         Share of each step taken, above 0 and at most 1.

@@ -9,6 +9,14 @@ from deltarank.kernels.top_labels import select_top
 from deltarank.rankers.base import Ranker, check_top
 
 
+def with_constants(
+    coef: NDArray[Any], intercept: NDArray[Any], constants: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return coefficients and intercepts with a constant score where one is given, not NaN."""
+    constant = ~np.isnan(constants)
+    return np.where(constant[:, None], 0.0, coef), np.where(constant, constants, intercept)
+
+
 class LinearRanker(Ranker):
     """A ranker with `coef_` (m, d) and `intercept_` (m,)."""
 
@@ -19,15 +27,17 @@ class LinearRanker(Ranker):
         self, coef: NDArray[Any], intercept: NDArray[Any], constants: NDArray[Any], dtype: Any
     ) -> None:
         """Keep coefficients; a label with a constant score (not NaN) gets that and nothing else."""
-        constant = ~np.isnan(constants)
-        self.coef_ = np.where(constant[:, None], 0.0, coef).astype(dtype)
-        self.intercept_ = np.where(constant, constants, intercept).astype(dtype)
+        coef, intercept = with_constants(coef, intercept, constants)
+        self.coef_, self.intercept_ = coef.astype(dtype), intercept.astype(dtype)
 
     def _scores(self, X: Any) -> NDArray[Any]:
+        return self._linear_scores(X, self.coef_, self.intercept_)
+
+    @staticmethod
+    def _linear_scores(X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
         # In the precision of X: wider coefficients would widen a copy of X.
-        coef = self.coef_.astype(X.dtype, copy=False)
-        scores = X @ coef.T
-        scores += self.intercept_.astype(X.dtype, copy=False)
+        scores = X @ coef.astype(X.dtype, copy=False).T
+        scores += intercept.astype(X.dtype, copy=False)
         return np.asarray(scores)
 
     def rank(self, X: Any, top: int | None = None) -> NDArray[Any]:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from deltarank.choices import choose
+from deltarank.labels import LabelSets
 from deltarank.passes.path import Pass, place, solve
 from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.linear import LinearRanker
@@ -15,6 +17,20 @@ from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.rankers.targets import Targets
 from deltarank.solvers.solution import Solution
 from deltarank.weights import Weight
+
+# The univariate losses that Wu, Li, Xu and Zhu (2021) compare, by the options that give them; rows
+# without a pair to rank weigh 0. With P the relevant and N the irrelevant labels of a row:
+SUCCESSOR_LOSSES: dict[str, dict[str, Any]] = {
+    # (1/m) sum_l: consistent for precision at k, and for rank loss counted in pairs.
+    "u1": {"weight": "uniform"},
+    # 1 / (|P| |N|) sum_l: consistent for rank loss, Eq. (12) with (21).
+    "u2": {"weight": "rank"},
+    # (1/|P|) sum_P + (1/|N|) sum_N: not consistent for any weighted rank loss, unless all label
+    # sets of an x have one size; it bounds the rank loss from above.
+    "u3": {"weight": "uniform", "positive_cost": "balanced"},
+    # 1 / min(|P|, |N|) sum_l: consistent for rank loss weighted so, not by (21).
+    "u4": {"weight": "min"},
+}
 
 
 class LogisticRanker(LinearRanker):
@@ -35,8 +51,10 @@ class LogisticRanker(LinearRanker):
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         What a row counts, by its label set: see `deltarank.instance_weights`. Normalised to mean 1
         over the rows with a pair to rank, so that C means the same for every weight.
-    positive_cost : float
-        What a relevant cell costs beside an irrelevant one. Any value keeps consistency.
+    positive_cost : float or "balanced"
+        What a relevant cell costs beside an irrelevant one. Any number keeps consistency.
+        "balanced" gives a row's relevant cells together as much weight as its irrelevant ones,
+        half of m w(y), which is not consistent in general: see `SUCCESSOR_LOSSES`.
     penalize_intercept : bool
         Penalise the intercept like a coefficient, as Mallet does.
     tol : float
@@ -64,6 +82,7 @@ class LogisticRanker(LinearRanker):
     See Also
     --------
     LogisticRankerCV : Chooses C by cross-validation.
+    SUCCESSOR_LOSSES : The losses u1 to u4 of Wu et al. (2021) as options of this ranker.
 
     Examples
     --------
@@ -88,7 +107,7 @@ class LogisticRanker(LinearRanker):
         *,
         C: float = 1.0,
         weight: Weight = "rank",
-        positive_cost: float = 1.0,
+        positive_cost: float | str = 1.0,
         penalize_intercept: bool = False,
         tol: float = 1e-6,
         max_iter: int = 500,
@@ -127,17 +146,23 @@ class LogisticRanker(LinearRanker):
         return self
 
     def _check_numbers(self) -> None:
-        positive_number(self.positive_cost, "positive_cost")
+        if isinstance(self.positive_cost, str):
+            choose({"balanced": None}, self.positive_cost, "positive_cost")
+        else:
+            positive_number(self.positive_cost, "positive_cost")
         positive_number(self.tol, "tol")
         positive_integer(self.max_iter, "max_iter")
 
     def _place(self, X: Any, targets: Targets, weights: NDArray[Any], C: float) -> Pass:
+        cost: Any = self.positive_cost
+        if isinstance(cost, str):
+            weights, cost = balanced(targets.labels, weights)
         return place(
             X,
             targets.labels,
             weights,
             C=C,
-            positive_cost=self.positive_cost,
+            positive_cost=cost,
             penalize_intercept=self.penalize_intercept,
         )
 
@@ -169,5 +194,23 @@ class LogisticRanker(LinearRanker):
             )
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
+        if isinstance(self.positive_cost, str):
+            return expit(scores)
         # A relevant cell that costs kappa moves the best score up by log(kappa), for every label.
         return expit(scores - np.log(self.positive_cost))
+
+
+def balanced(
+    labels: LabelSets, weights: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights of irrelevant cells, and the cost of relevant ones, that balance each row.
+
+    With s relevant labels of m, an irrelevant cell of a row of weight w weighs m w / (2 (m - s))
+    and a relevant one m w / (2 s).
+    """
+    m, ranked = labels.n_labels, ~labels.trivial
+    sizes = labels.sizes[ranked]
+    costs, balanced = np.ones(labels.n_rows), weights.astype(np.float64)
+    costs[ranked] = (m - sizes) / sizes
+    balanced[ranked] *= m / (2 * (m - sizes))
+    return balanced, costs

@@ -82,7 +82,7 @@ class LogisticRankerCV(LogisticRanker):
         scoring: Scoring = "neg_rank_loss",
         one_standard_error: bool = False,
         weight: Weight = "rank",
-        positive_cost: float = 1.0,
+        positive_cost: float | str = 1.0,
         penalize_intercept: bool = False,
         tol: float = 1e-6,
         max_iter: int = 500,

@@ -1,6 +1,7 @@
 """Rankers to files and back."""
 
 import json
+from collections.abc import Iterable
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -48,9 +49,10 @@ def save(ranker: Any, path: str | PathLike[str], *, extra: Any = None) -> None:
     stored = _entry(ranker, name)
     check_is_fitted(ranker)
     arrays: Arrays = {}
-    for key in stored.arrays:
+    for key in _present(ranker, stored.arrays, stored):
         arrays |= _to_arrays(key, getattr(ranker, key))
-    values = {key: to_plain(getattr(ranker, key), key) for key in (*stored.values, *_COMMON)}
+    kept = (*_present(ranker, stored.values, stored), *_COMMON)
+    values = {key: to_plain(getattr(ranker, key), key) for key in kept}
     names = getattr(ranker, "feature_names_in_", None)
     values["feature_names_in_"] = None if names is None else [str(name) for name in names]
     values["classes_"] = _classes_to_plain(ranker.classes_)
@@ -109,7 +111,8 @@ def _restore(path: Path, arrays: Arrays, state: dict[str, Any]) -> tuple[Any, An
     for key in entry.maybe_sparse:
         if key not in arrays:
             arrays[key] = _to_csr(path, key, arrays, values["n_features_in_"])
-    if set(values) != {*entry.values, *_COMMON} or set(arrays) != set(entry.arrays):
+    lacking = ({*entry.values, *_COMMON} ^ set(values)) | (set(entry.arrays) ^ set(arrays))
+    if not lacking <= set(entry.optional):
         raise ModelFileError(path, f"it does not hold what a {name} consists of")
     _check_common(path, values, classes, names)
     _check_arrays(path, entry, arrays, values, len(classes))
@@ -140,8 +143,8 @@ def _check_arrays(
     """Hold arrays to the dimensions of the entry, and to finite numbers."""
     n_labels = 1 if values["_form"] == "binary" else n_classes
     sizes = {"m": n_labels, "d": values["n_features_in_"]}
-    for name, dimensions in entry.arrays.items():
-        array = arrays[name]
+    for name in arrays:
+        array, dimensions = arrays[name], entry.arrays[name]
         wanted = tuple(
             sizes.setdefault(letter, n) for letter, n in zip(dimensions, array.shape, strict=False)
         )
@@ -152,6 +155,11 @@ def _check_arrays(
         numbers = array.data if sparse.issparse(array) else array
         if name not in entry.not_finite and not np.isfinite(numbers).all():
             raise ModelFileError(path, f"{name} must be finite; got NaN or infinity")
+
+
+def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:
+    """Return the names of what this fit has: all but some optional ones."""
+    return [name for name in names if name not in stored.optional or hasattr(ranker, name)]
 
 
 def _to_arrays(name: str, value: Any) -> Arrays:

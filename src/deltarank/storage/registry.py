@@ -17,6 +17,8 @@ class Stored:
         must be the same wherever it stands.
     values : tuple of str
         Numbers, strings and lists or dicts of them.
+    optional : tuple of str
+        Those of the above that some fits do not have.
     not_finite : tuple of str
         Arrays in which infinity or NaN has a meaning.
     maybe_sparse : tuple of str
@@ -26,6 +28,7 @@ class Stored:
     home: str
     arrays: Mapping[str, str] = field(default_factory=dict)
     values: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     not_finite: tuple[str, ...] = ()
     maybe_sparse: tuple[str, ...] = ()
 
@@ -74,6 +77,32 @@ STORED = {
             "constants_": "m",
         },
         not_finite=("thresholds_", "constants_"),
+    ),
+    "PairwiseRanker": Stored(
+        "deltarank.rankers",
+        {"coef_": "md", "intercept_": "m"},
+        ("n_iter_", "converged_", "objective_"),
+    ),
+    "LogLinearRanker": Stored(
+        "deltarank.rankers",
+        {
+            "coef_": "md",
+            "intercept_": "m",
+            "loss_curve_": "i",
+            "stages_": "k",
+            "stage_coef_": "kmd",
+            "stage_intercept_": "km",
+        },
+        ("n_iter_", "rho_", "converged_", "objective_"),
+        optional=(
+            "loss_curve_",
+            "stages_",
+            "stage_coef_",
+            "stage_intercept_",
+            "rho_",
+            "converged_",
+            "objective_",
+        ),
     ),
     "AdaBoostMR": _SHARED_STUMPS,
     "AdaBoostMH": _SHARED_STUMPS,
