@@ -162,7 +162,7 @@ class TestDatasets:
 
     def test_a_terminal_sees_how_far_a_long_reading_is_and_a_pipe_does_not(self, tmp_path):
         rows = "".join(f"{i % 7} 1:{i}.25 2:0.5 3:1e-3\n" for i in range(60_000))
-        (tmp_path / "in.svm").write_text(rows)
+        (tmp_path / "in.svm").write_text(rows * 2)
         command = ["datasets", "convert", str(tmp_path / "in.svm"), str(tmp_path / "out.txt.xz")]
         assert run(*command).stderr.count("\n") == 1
         reader, writer = pty.openpty()
