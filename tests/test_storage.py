@@ -201,6 +201,8 @@ FORGERIES = [
     (lambda a, s, t: put(a, "coef_", a["coef_"][:2]), r"coef_ must have shape \(3, 4\); got \(2"),
     (lambda a, s, t: put(a, "coef_", a["coef_"][0]), r"coef_ must have shape \(3, 4\); got \(4,"),
     (lambda a, s, t: put(a, "coef_", a["coef_"] * np.nan), "coef_ must be finite"),
+    (lambda a, s, t: put(a, "coef_", a["coef_"].astype(np.int8)), "coef_ must be floats; got int8"),
+    (lambda a, s, t: put(a, "n_iter_", a["n_iter_"] + 0.5), "n_iter_ must be integers; got float"),
     (lambda a, s, t: put(t["values"], "n_features_in_", 5), r"must have shape \(3, 5\)"),
     (lambda a, s, t: put(t["values"], "n_features_in_", -1), "must be a positive integer; got -1"),
     (lambda a, s, t: put(t["values"], "_form", "eval"), "the form of labels is unknown: 'eval'"),

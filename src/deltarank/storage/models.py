@@ -16,6 +16,7 @@ from deltarank.storage.tensors import Arrays, ModelFileError, read_tensors, writ
 
 # Rises when files come to hold something that older releases would misread.
 FORMAT = "1"
+_KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 _COMMON = ("n_features_in_", "_form")
 
 
@@ -130,11 +131,14 @@ def _check_common(path: Path, values: dict[str, Any], classes: Any, names: Any) 
 def _check_arrays(
     path: Path, entry: Stored, arrays: Arrays, values: dict[str, Any], n_classes: int
 ) -> None:
-    """Hold arrays to the dimensions of the entry, and to finite numbers."""
+    """Hold arrays to the kinds and dimensions of the entry, and to finite numbers."""
     n_labels = 1 if values["_form"] == "binary" else n_classes
     sizes = {"m": n_labels, "d": values["n_features_in_"]}
-    for name, dimensions in entry.arrays.items():
+    for name, description in entry.arrays.items():
+        kind, dimensions = description.split()
         array = arrays[name]
+        if array.dtype.kind != kind:
+            raise ModelFileError(path, f"{name} must be {_KINDS[kind]}; got {array.dtype}")
         wanted = tuple(
             sizes.setdefault(letter, n) for letter, n in zip(dimensions, array.shape, strict=False)
         )

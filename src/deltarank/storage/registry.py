@@ -13,8 +13,9 @@ class Stored:
     home : str
         Module of the class.
     arrays : mapping of str to str
-        Each array and its dimensions: ``m`` labels, ``d`` features, any other letter a size that
-        must be the same wherever it stands.
+        The kind of each array, ``f`` (floats), ``i`` (integers) or ``b`` (true or false), and its
+        dimensions: ``m`` labels, ``d`` features, any other letter a size that must be the same
+        wherever it stands. ``"f md"`` is a matrix of floats, a row a label.
     values : tuple of str
         Numbers, strings and lists or dicts of them.
     """
@@ -25,12 +26,12 @@ class Stored:
 
 
 _SOLUTION = {
-    "coef_": "md",
-    "intercept_": "m",
-    "n_iter_": "m",
-    "converged_": "m",
-    "objective_": "m",
-    "gradient_norm_": "m",
+    "coef_": "f md",
+    "intercept_": "f m",
+    "n_iter_": "i m",
+    "converged_": "b m",
+    "objective_": "f m",
+    "gradient_norm_": "f m",
 }
 
 STORED = {
