@@ -1,7 +1,6 @@
 """The cache of readings: never stale, never half, never trusted when damaged."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -84,26 +83,33 @@ def test_a_damaged_copy_is_read_anew(file, tmp_path):
         assert same(read(file, cache=folder), expected)
 
 
+KILL_WRITERS = """
+import os, signal, sys, time
+import numpy as np
+from deltarank.datasets import write_libsvm
+
+X = np.random.default_rng(0).random((100_000, 20))
+for delay in (0.02, 0.1, 0.3):
+    child = os.fork()
+    if child == 0:
+        write_libsvm(sys.argv[1], X, np.ones((len(X), 1), int))
+        os._exit(0)
+    time.sleep(delay)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL, "it was done too soon"
+"""
+
+
 def test_a_killed_writer_leaves_the_old_file_whole(tmp_path):
     target = tmp_path / "data.svm"
     write_libsvm(target, np.eye(3), np.eye(3, dtype=int))
     old = target.read_bytes()
-    code = (
-        "import sys, numpy as np\n"
-        "from deltarank.datasets.writers import write_libsvm\n"
-        "X = np.random.default_rng(0).random((200_000, 20))\n"
-        "Y = np.ones((200_000, 1), int)\n"
-        "print('ready', flush=True)\n"
-        "write_libsvm(sys.argv[1], X, Y)\n"
+    result = subprocess.run(
+        [sys.executable, "-c", KILL_WRITERS, str(target)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
-    for delay in (0.05, 0.3, 0.8):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True
-        )
-        writer.stdout.readline()
-        time.sleep(delay)
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
-        writer.stdout.close()
-        assert target.read_bytes() == old
-        assert read(target).X.shape == (3, 3)
+    assert result.returncode == 0, result.stderr
+    assert target.read_bytes() == old
+    assert read(target).X.shape == (3, 3)

@@ -37,6 +37,11 @@ def test_importing_the_package_or_its_command_loads_no_heavy_library():
     assert not loaded_after("import deltarank.cli") & (HEAVY | {"numpy"})
 
 
+def test_listing_data_sets_loads_no_heavy_library():
+    listing = "import deltarank.datasets.fetch; deltarank.datasets.CATALOGUE"
+    assert not loaded_after(listing) & HEAVY
+
+
 def test_using_the_metrics_loads_no_optional_library():
     optional = HEAVY - {"numba", "scipy"}
     assert not loaded_after("import deltarank.metrics, deltarank.theory") & optional

@@ -199,9 +199,9 @@ def test_a_promise_of_much_allocates_nothing(path):
             load(path)
 
 
-def forged(path, change):
+def forged(path, change, name="LogisticRanker"):
     """Save a ranker, then change what the file holds, with a checksum that is right."""
-    save(fitted("LogisticRanker"), path)
+    save(fitted(name), path)
     arrays, strings = read_tensors(path)
     arrays = {name: array.copy() for name, array in arrays.items()}
     state = json.loads(strings["state"])
@@ -226,6 +226,8 @@ FORGERIES = [
     (lambda a, s, t: put(a, "coef_", a["coef_"][:2]), r"coef_ must have shape \(3, 4\); got \(2"),
     (lambda a, s, t: put(a, "coef_", a["coef_"][0]), r"coef_ must have shape \(3, 4\); got \(4,"),
     (lambda a, s, t: put(a, "coef_", a["coef_"] * np.nan), "coef_ must be finite"),
+    (lambda a, s, t: put(a, "coef_", a["coef_"].astype(np.int8)), "coef_ must be floats; got int8"),
+    (lambda a, s, t: put(a, "n_iter_", a["n_iter_"] + 0.5), "n_iter_ must be integers; got float"),
     (lambda a, s, t: put(t["values"], "n_features_in_", 5), r"must have shape \(3, 5\)"),
     (lambda a, s, t: put(t["values"], "n_features_in_", -1), "must be a positive integer; got -1"),
     (lambda a, s, t: put(t["values"], "_form", "eval"), "the form of labels is unknown: 'eval'"),
@@ -234,6 +236,20 @@ FORGERIES = [
     (lambda a, s, t: put(t["values"]["classes_"], "names", []), "classes_ must be the names"),
     (lambda a, s, t: put(t["parameters"], "evil", 1), "not that of a ranker"),
 ]
+
+
+STUMP_FORGERIES = [
+    (lambda a: put(a, "features_", a["features_"] + 4), "must be numbers of features, below 4"),
+    (lambda a: put(a, "features_", a["features_"] - 4), "must be numbers of features, below 4"),
+    (lambda a: put(a, "votes_", a["votes_"][:, :2]), r"votes_ must have shape \(5, 3, 3\)"),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), STUMP_FORGERIES)
+def test_kernels_never_see_a_feature_that_is_not_there(path, change, problem):
+    forged(path, lambda arrays, strings, state: change(arrays), "AdaBoostRanker")
+    with pytest.raises(ModelFileError, match=problem):
+        load(path)
 
 
 @pytest.mark.parametrize(("change", "problem"), FORGERIES)

@@ -14,9 +14,8 @@ def datasets(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
     from deltarank.cli.show import show as show_rows
-    from deltarank.datasets import CATALOGUE
+    from deltarank.datasets.catalogue import CATALOGUE, table1_row
     from deltarank.datasets.fetch import is_here
-    from deltarank.datasets.loading import table1_row
 
     rows = []
     for entry in CATALOGUE.values():

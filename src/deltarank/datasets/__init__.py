@@ -1,12 +1,36 @@
 """Data sets, made up and real."""
 
-from deltarank.datasets.catalogue import CATALOGUE, DataSet
-from deltarank.datasets.data import Data, DataFileError
-from deltarank.datasets.encoder import Encoder
-from deltarank.datasets.formats import detect_format, read
-from deltarank.datasets.loading import Split, load, statistics
-from deltarank.datasets.synthetic import BayesRisk, SyntheticModel
-from deltarank.datasets.writers import write, write_libsvm, write_xmc
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltarank.datasets.catalogue import CATALOGUE, DataSet
+    from deltarank.datasets.data import Data
+    from deltarank.datasets.encoder import Encoder
+    from deltarank.datasets.errors import DataFileError
+    from deltarank.datasets.formats import detect_format, read
+    from deltarank.datasets.loading import Split, load, statistics
+    from deltarank.datasets.synthetic import BayesRisk, SyntheticModel
+    from deltarank.datasets.writers import write, write_libsvm, write_xmc
+
+# Loaded on first use: a list of data sets needs no compiler, and a reader no statistics.
+_HOME = {
+    "CATALOGUE": "catalogue",
+    "BayesRisk": "synthetic",
+    "Data": "data",
+    "DataFileError": "errors",
+    "DataSet": "catalogue",
+    "Encoder": "encoder",
+    "Split": "loading",
+    "SyntheticModel": "synthetic",
+    "detect_format": "formats",
+    "load": "loading",
+    "read": "formats",
+    "statistics": "loading",
+    "write": "writers",
+    "write_libsvm": "writers",
+    "write_xmc": "writers",
+}
 
 __all__ = [
     "CATALOGUE",
@@ -25,3 +49,13 @@ __all__ = [
     "write_libsvm",
     "write_xmc",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'deltarank.datasets' has no attribute {name!r}")
+    return getattr(import_module(f"deltarank.datasets.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -12,8 +12,9 @@ from scipy import sparse
 
 from deltarank.datasets.arff_cells import read_cells
 from deltarank.datasets.arff_header import Header, label_columns, parse_header
-from deltarank.datasets.data import Data, DataFileError, shown
+from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import CategoryColumn, Column, Encoder, NumberColumn, TextColumn
+from deltarank.datasets.errors import DataFileError, shown
 from deltarank.datasets.streams import chunks_of_lines
 from deltarank.datasets.undecided import read_undecided
 from deltarank.kernels import arff_text as kernel

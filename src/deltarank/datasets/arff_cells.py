@@ -9,7 +9,7 @@ import numpy as np
 
 from deltarank.datasets.arff_header import Attribute, Header, unquoted
 from deltarank.datasets.cells import CellError, as_numbers
-from deltarank.datasets.data import DataFileError, shown
+from deltarank.datasets.errors import DataFileError, shown
 
 _CELL = re.compile(r"""[ \t]*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,'"]*)[ \t]*(,|$)""")
 

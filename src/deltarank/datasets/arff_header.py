@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from xml.etree import ElementTree
 
-from deltarank.datasets.data import DataFileError, shown
+from deltarank.datasets.errors import DataFileError, shown
 
 _WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,{}'"%]+"""
 _ATTRIBUTE = re.compile(

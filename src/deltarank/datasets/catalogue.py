@@ -1,6 +1,7 @@
 """Public multilabel data sets: their sizes, where they come from, and how they are split."""
 
 from dataclasses import dataclass
+from typing import Any
 
 _MULAN = "http://mulan.sourceforge.net/datasets.html"
 _MULAN_FILES = (
@@ -64,6 +65,27 @@ class DataSet:
     def files(self) -> tuple[File, ...]:
         """All the files."""
         return self.parts if self.labels is None else (*self.parts, self.labels)
+
+
+def table1_row(entry: DataSet, relevant: Relevant | None, n_rows: int) -> dict[str, Any]:
+    """Return the columns of the paper's Table 1."""
+    row: dict[str, Any] = {
+        "dataset": entry.name,
+        "#train": entry.n_train,
+        "#test": entry.n_test,
+        "#attr.": entry.n_features,
+        "#lab.": entry.n_labels,
+        "min": "",
+        "ave.": "",
+        "max": "",
+    }
+    if relevant is not None:
+        row |= {
+            "min": relevant.least,
+            "ave.": round(relevant.total / n_rows, 2),
+            "max": relevant.largest,
+        }
+    return row
 
 
 def _mulan(

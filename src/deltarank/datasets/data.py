@@ -1,38 +1,11 @@
-"""What a reader gives back, and what it says when it cannot."""
+"""What a reader gives back."""
 
 from dataclasses import dataclass
-from os import PathLike, fspath
 from typing import Any
 
 from scipy import sparse
 
 from deltarank.datasets.encoder import Encoder
-
-
-class DataFileError(ValueError):
-    """A data file that cannot be read as it should be: which file, where in it, and why.
-
-    Examples
-    --------
-    >>> print(DataFileError("bad.svm", "a value must be a number; got 'x'", line=3, column=7))
-    bad.svm, line 3, column 7: a value must be a number; got 'x'
-    """
-
-    def __init__(
-        self,
-        path: str | PathLike[str],
-        problem: str,
-        *,
-        line: int | None = None,
-        column: int | str | None = None,
-    ) -> None:
-        self.path, self.problem, self.line, self.column = fspath(path), problem, line, column
-        place = [self.path]
-        if line is not None:
-            place.append(f"line {line}")
-        if column is not None:
-            place.append(f"column {column!r}")
-        super().__init__(f"{', '.join(place)}: {problem}")
 
 
 @dataclass(frozen=True)
@@ -60,15 +33,3 @@ class Data:
         kind = "sparse" if sparse.issparse(self.X) else "dense"
         n, d = self.X.shape
         return f"<Data: {n} rows, {d} {kind} features, {self.Y.shape[1]} labels>"
-
-
-def shown(token: str | bytes) -> str:
-    """Quote a piece of a file for an error message, shortened.
-
-    Examples
-    --------
-    >>> shown(b"abc"), shown("x" * 50)
-    ("'abc'", "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'")
-    """
-    text = token.decode("utf-8", "replace") if isinstance(token, bytes) else token
-    return repr(text if len(text) <= 30 else text[:30] + "...")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deltarank.datasets.catalogue import DataSet, File
-from deltarank.datasets.data import DataFileError
+from deltarank.datasets.errors import DataFileError
 from deltarank.datasets.streams import COMPRESSIONS
 from deltarank.progress import progress
 

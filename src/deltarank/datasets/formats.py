@@ -9,7 +9,8 @@ from typing import Any
 
 from deltarank.choices import choose
 from deltarank.datasets.arff import read_arff
-from deltarank.datasets.data import Data, DataFileError
+from deltarank.datasets.data import Data
+from deltarank.datasets.errors import DataFileError
 from deltarank.datasets.sparse_text import read_libsvm, read_xmc
 from deltarank.datasets.streams import beginning
 from deltarank.datasets.tables import (

@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from deltarank.choices import choose
-from deltarank.datasets.catalogue import CATALOGUE, DataSet, Relevant
-from deltarank.datasets.data import Data, DataFileError
+from deltarank.datasets.catalogue import CATALOGUE, DataSet, Relevant, table1_row
+from deltarank.datasets.data import Data
+from deltarank.datasets.errors import DataFileError
 from deltarank.datasets.fetch import fetch
 from deltarank.datasets.formats import read
 
@@ -60,27 +61,6 @@ def statistics(name: str) -> dict[str, Any]:
         sizes = np.concatenate([sizes, np.diff(split.Y_test.indptr)])
     counted = Relevant(int(sizes.min()), int(sizes.sum()), int(sizes.max()))
     return table1_row(entry, counted, len(sizes))
-
-
-def table1_row(entry: DataSet, relevant: Relevant | None, n_rows: int) -> dict[str, Any]:
-    """Return the columns of the paper's Table 1."""
-    row: dict[str, Any] = {
-        "dataset": entry.name,
-        "#train": entry.n_train,
-        "#test": entry.n_test,
-        "#attr.": entry.n_features,
-        "#lab.": entry.n_labels,
-        "min": "",
-        "ave.": "",
-        "max": "",
-    }
-    if relevant is not None:
-        row |= {
-            "min": relevant.least,
-            "ave.": round(relevant.total / n_rows, 2),
-            "max": relevant.largest,
-        }
-    return row
 
 
 def _read(entry: DataSet, paths: list[Path], part: int, train: Data | None = None) -> Data:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.datasets.cache import cached
-from deltarank.datasets.data import Data, DataFileError, shown
+from deltarank.datasets.data import Data
+from deltarank.datasets.errors import DataFileError, shown
 from deltarank.datasets.growing import Growing
 from deltarank.datasets.streams import chunks_of_lines
 from deltarank.datasets.undecided import read_undecided

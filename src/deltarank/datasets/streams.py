@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from deltarank.datasets.data import DataFileError
+from deltarank.datasets.errors import DataFileError
 from deltarank.files import whole_file
 from deltarank.progress import progress
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.datasets.cells import CellError
-from deltarank.datasets.data import Data, DataFileError, shown
+from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import Encoder
+from deltarank.datasets.errors import DataFileError, shown
 from deltarank.datasets.label_columns import from_lists, from_marks
 from deltarank.datasets.streams import beginning, lines, opened
 

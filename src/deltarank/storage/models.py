@@ -19,6 +19,7 @@ from deltarank.storage.tensors import Arrays, ModelFileError, read_tensors, writ
 # Rises when files come to hold something that older releases would misread.
 FORMAT = "1"
 _CSR_PARTS = ("data", "indices", "indptr")
+_KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 _COMMON = ("n_features_in_", "_form")
 
 
@@ -140,11 +141,13 @@ def _check_common(path: Path, values: dict[str, Any], classes: Any, names: Any) 
 def _check_arrays(
     path: Path, entry: Stored, arrays: Arrays, values: dict[str, Any], n_classes: int
 ) -> None:
-    """Hold arrays to the dimensions of the entry, and to finite numbers."""
+    """Hold arrays to the kinds and dimensions of the entry, and to finite numbers."""
     n_labels = 1 if values["_form"] == "binary" else n_classes
-    sizes = {"m": n_labels, "d": values["n_features_in_"]}
-    for name in arrays:
-        array, dimensions = arrays[name], entry.arrays[name]
+    sizes = {"m": n_labels, "d": values["n_features_in_"], "b": 3}
+    for name, array in arrays.items():
+        kind, dimensions = entry.arrays[name].split()
+        if array.dtype.kind != kind:
+            raise ModelFileError(path, f"{name} must be {_KINDS[kind]}; got {array.dtype}")
         wanted = tuple(
             sizes.setdefault(letter, n) for letter, n in zip(dimensions, array.shape, strict=False)
         )
@@ -155,6 +158,8 @@ def _check_arrays(
         numbers = array.data if sparse.issparse(array) else array
         if name not in entry.not_finite and not np.isfinite(numbers).all():
             raise ModelFileError(path, f"{name} must be finite; got NaN or infinity")
+        if name in entry.feature_numbers and not ((array >= 0) & (array < sizes["d"])).all():
+            raise ModelFileError(path, f"{name} must be numbers of features, below {sizes['d']}")
 
 
 def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:

@@ -13,8 +13,10 @@ class Stored:
     home : str
         Module of the class.
     arrays : mapping of str to str
-        Each array and its dimensions: ``m`` labels, ``d`` features, any other letter a size that
-        must be the same wherever it stands.
+        The kind of each array, ``f`` (floats), ``i`` (integers) or ``b`` (true or false), and its
+        dimensions: ``m`` labels, ``d`` features, ``b`` the three branches of a stump, any other
+        letter a size that must be the same wherever it stands. ``"f md"`` is a matrix of floats, a
+        row a label.
     values : tuple of str
         Numbers, strings and lists or dicts of them.
     optional : tuple of str
@@ -23,6 +25,8 @@ class Stored:
         Arrays in which infinity or NaN has a meaning.
     maybe_sparse : tuple of str
         Arrays that may be CSR.
+    feature_numbers : tuple of str
+        Arrays that hold numbers of features, which kernels trust.
     """
 
     home: str
@@ -31,21 +35,29 @@ class Stored:
     optional: tuple[str, ...] = ()
     not_finite: tuple[str, ...] = ()
     maybe_sparse: tuple[str, ...] = ()
+    feature_numbers: tuple[str, ...] = ()
 
 
 _SOLUTION = {
-    "coef_": "md",
-    "intercept_": "m",
-    "n_iter_": "m",
-    "converged_": "m",
-    "objective_": "m",
-    "gradient_norm_": "m",
+    "coef_": "f md",
+    "intercept_": "f m",
+    "n_iter_": "i m",
+    "converged_": "b m",
+    "objective_": "f m",
+    "gradient_norm_": "f m",
 }
-# Three branches, b; a vector of two classes has two labels here, so k.
+# A vector of two classes has two labels here, so k.
 _SHARED_STUMPS = Stored(
     "deltarank.rankers",
-    {"features_": "t", "thresholds_": "t", "votes_": "tbk", "normalizers_": "t", "constants_": "k"},
+    {
+        "features_": "i t",
+        "thresholds_": "f t",
+        "votes_": "f tbk",
+        "normalizers_": "f t",
+        "constants_": "f k",
+    },
     not_finite=("thresholds_", "constants_"),
+    feature_numbers=("features_",),
 )
 
 STORED = {
@@ -56,11 +68,11 @@ STORED = {
     "KernelLogisticRanker": Stored(
         "deltarank.rankers",
         {
-            "landmarks_": "kd",
-            "whitening_": "kr",
-            "coef_": "mr",
-            "intercept_": "m",
-            "n_iter_": "m",
+            "landmarks_": "f kd",
+            "whitening_": "f kr",
+            "coef_": "f mr",
+            "intercept_": "f m",
+            "n_iter_": "i m",
         },
         ("gamma_", "C_", "n_landmarks_", "search_"),
         maybe_sparse=("landmarks_",),
@@ -68,30 +80,31 @@ STORED = {
     "AdaBoostRanker": Stored(
         "deltarank.rankers",
         {
-            "features_": "tm",
-            "thresholds_": "tm",
-            "votes_": "tbm",
-            "first_votes_": "bm",
-            "normalizers_": "tm",
-            "n_stumps_": "m",
-            "constants_": "m",
+            "features_": "i tm",
+            "thresholds_": "f tm",
+            "votes_": "f tbm",
+            "first_votes_": "f bm",
+            "normalizers_": "f tm",
+            "n_stumps_": "i m",
+            "constants_": "f m",
         },
         not_finite=("thresholds_", "constants_"),
+        feature_numbers=("features_",),
     ),
     "PairwiseRanker": Stored(
         "deltarank.rankers",
-        {"coef_": "md", "intercept_": "m"},
+        {"coef_": "f md", "intercept_": "f m"},
         ("n_iter_", "converged_", "objective_"),
     ),
     "LogLinearRanker": Stored(
         "deltarank.rankers",
         {
-            "coef_": "md",
-            "intercept_": "m",
-            "loss_curve_": "i",
-            "stages_": "k",
-            "stage_coef_": "kmd",
-            "stage_intercept_": "km",
+            "coef_": "f md",
+            "intercept_": "f m",
+            "loss_curve_": "f i",
+            "stages_": "i k",
+            "stage_coef_": "f kmd",
+            "stage_intercept_": "f km",
         },
         ("n_iter_", "rho_", "converged_", "objective_"),
         optional=(
