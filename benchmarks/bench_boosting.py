@@ -51,10 +51,16 @@ def round_time(ranker, X, Y, rounds):
 def floor_of_additions(n, d, m):
     """Return the time of a round's additions where all cells are in the first-level cache."""
     generator = np.random.default_rng(0)
-    codes = generator.integers(0, 64, (2, 256), dtype=np.uint8)
-    cells, histograms = np.zeros((256, LANES), np.float32), np.zeros((2 * 64, LANES), np.float32)
-    fill_dense(codes, 64, cells, histograms)
-    spent, _ = timed(lambda: [fill_dense(codes, 64, cells, histograms) for _ in range(2000)], 3)
+    codes = generator.integers(0, 32, (16, 256), dtype=np.uint8)
+    cells, histograms = np.zeros((256, LANES), np.float32), np.zeros((16 * 32, LANES), np.float32)
+
+    def fill(codes):
+        for _ in range(2000):
+            fill_dense(codes, 32, cells, histograms)
+
+    fill(codes)
+    call, _ = timed(lambda: fill(codes[:, :0].copy()), 5)
+    spent = timed(lambda: fill(codes), 5)[0] - call
     return spent / (2000 * codes.size) * n * d * -(-m // LANES) / THREADS
 
 
@@ -131,17 +137,19 @@ def growth():
 
 
 MEMORY_PROBE = """
-import resource, sys
+import gc, sys
 sys.path.insert(0, "benchmarks")
 from bench_boosting import made_up
+from measure import memory_kb, reset_peak
 from deltarank import AdaBoostRanker
 n, d, m = 200_000, 100, 100
 X, Y = made_up(n, d, m)
 AdaBoostRanker(n_stumps=1).fit(X[:20_000], Y[:20_000])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+gc.collect()
+reset_peak()
+before = memory_kb("VmRSS")
 AdaBoostRanker(n_stumps=3).fit(X, Y)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print((after - before) / (n * m), n * d / (n * m))
+print((memory_kb("VmHWM") - before) * 1024 / (n * m), n * d / (n * m))
 """
 
 

@@ -1,6 +1,8 @@
 """What the benchmarks share: two threads for everyone, the best time of several, tables."""
 
+import os
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -39,10 +41,19 @@ def exponent(sizes, times):
     return np.polyfit(np.log(sizes), np.log(times), 1)[0]
 
 
+def memory_kb(what):
+    """Return a size of this process in kB: ``VmRSS`` now, ``VmHWM`` at its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(what)))
+
+
+def reset_peak():
+    """Let the peak start again from now; a child's would start at its parent's."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 def run_sections(sections, names):
     """Run the named sections, all by default, with two threads."""
-    import os
-
     os.environ["DELTARANK_NUM_THREADS"] = str(THREADS)
     for name in names or sections:
         sections[name]()
