@@ -75,8 +75,8 @@ def test_a_terminal_gets_a_table(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["reproduce", "section9"], "unknown experiment 'section9'; choose one of section4"),
-        (["reproduce"], "Missing argument"),
+        (["reproduce", "section4", "section9"], "unknown experiment 'section9'; choose one of"),
+        (["reproduce", "--labels", "1"], "Invalid value for '--labels'"),
         (["rnk"], "No such command 'rnk'"),
         (["reproduce", "section4", "--where", "x"], "No such option"),
         (["reproduce", "section4", "--out", "/dev/null/x"], "--out must name a folder"),

@@ -39,17 +39,42 @@ def deltarank(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[
-        str, typer.Argument(help=f"Which part of the paper: {', '.join(EXPERIMENTS)}.")
-    ],
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Parts of the paper, all by default: {', '.join(EXPERIMENTS)}."),
+    ] = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for the rows (.jsonl) and the figure (.svg).")
+        Path, typer.Option(help="Folder for the report, rows (.jsonl), tables and figures.")
     ] = Path("results"),
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's own sizes: hours in place of minutes.")
+    ] = False,
+    labels: Annotated[
+        int | None, typer.Option(min=2, help="Labels of the models of Figure 1.")
+    ] = None,
+    noise: Annotated[float | None, typer.Option(help="Their noise, a standard deviation.")] = None,
+    models: Annotated[int | None, typer.Option(min=1, help="How many models.")] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Folds of the cross-validation that tunes.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of everything random.")] = None,
 ) -> None:
-    """Redo a part of the paper: print its rows, save them and draw its figure."""
-    from deltarank.cli.reproduce import reproduce as run_experiment
+    """Redo the paper: run its experiments, print what they say and write a report.
 
-    run_experiment(experiment, out)
+    Rows are saved as they come. Interrupted, the same command goes on where it stopped.
+    """
+    from deltarank.cli.reproduce import reproduce as run_experiments
+
+    run_experiments(
+        experiments or [],
+        out,
+        full=full,
+        n_labels=labels,
+        noise=noise,
+        n_models=models,
+        folds=folds,
+        seed=seed,
+    )
 
 
 def main() -> None:

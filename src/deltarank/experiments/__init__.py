@@ -1,27 +1,61 @@
-"""Experiments: each is a question, and rows that answer it."""
+"""Experiments: each is a question, jobs that are plain data, and rows that answer it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from deltarank.choices import choose
+from deltarank.experiments.presets import Preset
 
+Job = dict[str, Any]
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Table:
+    """Rows for people, with a title and what must be said beneath."""
+
+    title: str
+    rows: list[Row]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Experiment:
-    """A question and the rows that answer it; the same parameters give the same rows."""
+    """A question and how rows answer it; the same jobs give the same rows.
+
+    Attributes
+    ----------
+    name, question : str
+    jobs : callable
+        ``preset -> list of jobs``, each all that is needed to redo a row.
+    answer : callable
+        ``answer(**job) -> rest of the row``; runs in a process of its own.
+    tables : callable
+        ``rows -> list of Table``: what the rows say.
+    figures : callable
+        ``rows -> {name: figure}``.
+    cost : callable
+        ``job -> about how long it takes``, in any unit.
+    """
 
     name: str
     question: str
-    rows: Callable[[], Iterator[Row]]
-    figure: Callable[[list[Row]], Any]
+    jobs: Callable[[Preset], list[Job]]
+    answer: Callable[..., Row]
+    tables: Callable[[list[Row]], list[Table]]
+    figures: Callable[[list[Row]], dict[str, Any]]
+    cost: Callable[[Job], float] = lambda job: 1.0
 
 
 # Loaded by name, so that listing experiments costs nothing.
-EXPERIMENTS = {"section4": "deltarank.experiments.section4"}
+EXPERIMENTS = {
+    "section4": "deltarank.experiments.section4",
+    "figure1": "deltarank.experiments.figure1",
+    "table1": "deltarank.experiments.table1",
+    "table2": "deltarank.experiments.table2",
+}
 
 
 def find(name: str) -> Experiment:

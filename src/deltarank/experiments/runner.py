@@ -45,7 +45,8 @@ def run_jobs(
     title : str
         For the progress bar.
     cost : callable
-        About how long a job takes, in any unit; long ones start first.
+        About how long a job takes, in any unit; long ones start first. Jobs that cost nothing
+        are done here, without starting processes.
     """
     done = {_key(row, jobs): row for row in read_rows(path)}
     left = [job for job in jobs if _key(job, jobs) not in done]
@@ -54,7 +55,7 @@ def run_jobs(
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file, progress(title, total) as report:
         spent = 0.0
-        for row in _answers(answer, left):
+        for row in _answers(answer, left, total):
             file.write(json.dumps(row) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -91,8 +92,8 @@ def _key(row: Row, jobs: list[Job]) -> str:
     return json.dumps([row.get(name) for name in names])
 
 
-def _answers(answer: Callable[..., Row], jobs: list[Job]) -> Iterable[Row]:
-    if len(jobs) < 2 or n_threads() == 1:
+def _answers(answer: Callable[..., Row], jobs: list[Job], total: float) -> Iterable[Row]:
+    if len(jobs) < 2 or n_threads() == 1 or total == 0:
         return (make_row(answer, job) for job in jobs)
     pool = Parallel(n_threads(), return_as="generator_unordered", batch_size=1)
     rows: Iterable[Row] = pool(delayed(make_row)(answer, job) for job in jobs)

@@ -1,13 +1,14 @@
 """Which surrogates put three labels in the right order, when the label distribution is known?"""
 
-from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from deltarank.experiments import Experiment, Row
+from deltarank.experiments import Experiment, Job, Row, Table
+from deltarank.experiments.presets import Preset
 from deltarank.report.rankings import draw_rankings
-from deltarank.theory import EXAMPLES, SURROGATES, LabelDistribution, surrogate_minimizer
+from deltarank.theory import EXAMPLES, SURROGATES, surrogate_minimizer
 
 
 def order(scores: np.ndarray) -> str:
@@ -25,13 +26,17 @@ def order(scores: np.ndarray) -> str:
     return text
 
 
-def answer(example: str, distribution: LabelDistribution, surrogate: str) -> Row:
+def jobs(preset: Preset) -> list[Job]:
+    """Ask every example of every surrogate."""
+    return [{"example": e, "surrogate": s} for e in EXAMPLES for s in SURROGATES]
+
+
+def answer(example: str, surrogate: str) -> Row:
     """Minimise one surrogate on one distribution and see what ranking comes out."""
+    distribution = EXAMPLES[example]
     scores = surrogate_minimizer(distribution, surrogate)
     regret = distribution.regret(scores)
     return {
-        "example": example,
-        "surrogate": surrogate,
         "scores": [round(float(score), 6) for score in scores],
         "order": order(scores),
         "best order": order(distribution.bayes_scores()),
@@ -42,11 +47,21 @@ def answer(example: str, distribution: LabelDistribution, surrogate: str) -> Row
     }
 
 
-def rows() -> Iterator[Row]:
-    """Answer for every example and surrogate."""
-    for example, distribution in EXAMPLES.items():
-        for surrogate in SURROGATES:
-            yield answer(example, distribution, surrogate)
+def tables(rows: list[Row]) -> list[Table]:
+    """Show the rows as they are."""
+    hidden = ("seconds", "versions")
+    return [
+        Table(
+            EXPERIMENT.question,
+            [{key: value for key, value in row.items() if key not in hidden} for row in rows],
+            "Regret is what the surrogate's own minimiser loses to the best ranking.",
+        )
+    ]
 
 
-EXPERIMENT = Experiment(name="section4", question=__doc__, rows=rows, figure=draw_rankings)
+def figures(rows: list[Row]) -> dict[str, Any]:
+    """Draw where each minimiser puts each label."""
+    return {"section4": draw_rankings(rows)}
+
+
+EXPERIMENT = Experiment("section4", __doc__, jobs, answer, tables, figures, lambda job: 0.0)

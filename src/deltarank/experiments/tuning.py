@@ -21,17 +21,29 @@ PATIENCE = 10.0
 
 
 class Algorithm(NamedTuple):
-    """A tuned algorithm: `make` gives an estimator, `chosen` what it chose."""
+    """A tuned algorithm: `make(tuning)` gives an estimator, `chosen` what it chose."""
 
-    make: Callable[[int, int], Any]
+    make: Callable[["Tuning"], Any]
     chosen: Callable[[Any], dict[str, Any]]
     surrogate: str
     description: str
 
 
-def _staged(ranker: Any, rounds: tuple[int, ...]) -> Callable[[int, int], Any]:
-    return lambda folds, seed: StagedSearchCV(
-        ranker, rounds=rounds, cv=folds, patience=PATIENCE, random_state=seed
+class Tuning(NamedTuple):
+    """How to tune: folds, seed, and where grids of rounds end."""
+
+    folds: int
+    seed: int
+    most_rounds: int
+
+
+def _staged(ranker: Any, rounds: tuple[int, ...]) -> Callable[[Tuning], Any]:
+    return lambda tuning: StagedSearchCV(
+        ranker,
+        rounds=[number for number in rounds if number <= tuning.most_rounds],
+        cv=tuning.folds,
+        patience=PATIENCE,
+        random_state=tuning.seed,
     )
 
 
@@ -70,15 +82,15 @@ ALGORITHMS = {
         "log-linear label ranking: pairwise, parallel updates from zero",
     ),
     "WBR-LR": Algorithm(
-        lambda folds, seed: LogisticRankerCV(cv=folds, random_state=seed), _penalty, "logistic",
+        lambda t: LogisticRankerCV(cv=t.folds, random_state=t.seed), _penalty, "logistic",
         "weighted logistic regression a label",
     ),
     "BR": Algorithm(
-        lambda folds, seed: LogisticRankerCV(weight="uniform", cv=folds, random_state=seed),
+        lambda t: LogisticRankerCV(weight="uniform", cv=t.folds, random_state=t.seed),
         _penalty, "logistic", "logistic regression a label, all rows weighing the same",
     ),
     "WBR-KLR": Algorithm(
-        lambda folds, seed: KernelLogisticRanker(cv=folds, random_state=seed), _kernel, "logistic",
+        lambda t: KernelLogisticRanker(cv=t.folds, random_state=t.seed), _kernel, "logistic",
         "weighted logistic regression on a Nystrom map of the Gaussian kernel",
     ),
 }  # fmt: skip

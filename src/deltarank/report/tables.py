@@ -1,6 +1,7 @@
 """Rows as text: tab-separated for programs, a table for people."""
 
-import json
+import csv
+import io
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,9 +39,21 @@ def to_tsv(rows: Iterable[Row]) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def to_json_lines(rows: Iterable[Row]) -> str:
-    """Write rows as JSON, a line each."""
-    return "".join(json.dumps(row) + "\n" for row in rows)
+def to_csv(rows: Iterable[Row]) -> str:
+    """Write rows as comma-separated values under a line of names.
+
+    Examples
+    --------
+    >>> print(to_csv([{"a": 1.5, "b": "x, y"}]), end="")
+    a,b
+    1.5,"x, y"
+    """
+    rows = list(rows)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def to_table(rows: list[Row], title: str) -> Any:

@@ -1,0 +1,254 @@
+"""Experiments: runs that resume, statistics against scipy, rows that mean what they say."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from deltarank.experiments import EXPERIMENTS, figure1, find, table1, table2
+from deltarank.experiments.presets import FULL, QUICK
+from deltarank.experiments.published import TABLE1, TABLE2
+from deltarank.experiments.runner import read_rows, run_jobs
+from deltarank.experiments.statistics import (
+    clustered_error,
+    paired_bootstrap,
+    standard_error,
+    wilcoxon_p,
+)
+from deltarank.experiments.tuning import ALGORITHMS, PATIENCE, Tuning
+
+TINY = replace(QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, most_rounds=20)
+JOBS = [{"number": n, "power": 2} for n in range(8)]
+
+
+def slow_square(number, power):
+    time.sleep(0.1)
+    return {"square": number**power}
+
+
+def refuse(**job):
+    raise AssertionError(f"{job} was done before")
+
+
+def without_times(rows):
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+
+class TestRunner:
+    def test_rows_are_jobs_with_answers_times_and_versions(self, tmp_path):
+        rows = run_jobs(slow_square, JOBS, tmp_path / "rows.jsonl")
+        assert [row["number"] for row in rows] == list(range(8))
+        assert [row["square"] for row in rows] == [n * n for n in range(8)]
+        assert all(row["seconds"] >= 0.1 for row in rows)
+        assert set(rows[0]["versions"]) >= {"python", "numpy", "deltarank"}
+        assert read_rows(tmp_path / "rows.jsonl") == rows
+
+    def test_rows_that_are_there_are_not_made_again(self, tmp_path):
+        path = tmp_path / "rows.jsonl"
+        rows = run_jobs(slow_square, JOBS, path)
+        assert run_jobs(refuse, JOBS, path) == rows
+
+    def test_long_jobs_start_first_and_rows_keep_the_order_of_jobs(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("DELTARANK_NUM_THREADS", "1")
+        started = []
+
+        def note(number, power):
+            started.append(number)
+            return {}
+
+        rows = run_jobs(note, JOBS, tmp_path / "rows.jsonl", cost=lambda job: job["number"])
+        assert started == list(range(7, -1, -1))
+        assert [row["number"] for row in rows] == list(range(8))
+
+    def test_a_line_cut_short_is_done_again(self, tmp_path):
+        path = tmp_path / "rows.jsonl"
+        whole = run_jobs(slow_square, JOBS, path)
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(lines[:3]) + lines[3][:20])
+        assert without_times(run_jobs(slow_square, JOBS, path)) == without_times(whole)
+
+    def test_a_damaged_line_is_named(self, tmp_path):
+        path = tmp_path / "rows.jsonl"
+        path.write_text('{"number": 0}\nnot json\n{"number": 1}\n')
+        with pytest.raises(ValueError, match=r"rows\.jsonl, line 2: not JSON; move the file away"):
+            run_jobs(slow_square, JOBS, path)
+
+    def test_a_killed_run_goes_on_and_ends_with_the_same_rows(self, tmp_path):
+        """Kill -9 a real run again and again; every row that was written is kept."""
+        path = tmp_path / "rows.jsonl"
+        program = (
+            "import sys; sys.path.insert(0, sys.argv[1])\n"
+            "from pathlib import Path\n"
+            "from test_experiments import JOBS, slow_square\n"
+            "from deltarank.experiments.runner import run_jobs\n"
+            "run_jobs(slow_square, JOBS, Path(sys.argv[2]))\n"
+        )
+        environment = {**os.environ, "DELTARANK_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", program, os.path.dirname(__file__), str(path)]
+        n_before, n_kills = 0, 0
+        while len(read_rows(path)) < len(JOBS):
+            process = subprocess.Popen(command, env=environment)
+            while len(read_rows(path)) <= n_before and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.05)
+            process.send_signal(signal.SIGKILL)
+            n_kills += process.wait() == -signal.SIGKILL
+            assert len(read_rows(path)) > n_before
+            n_before = len(read_rows(path))
+        assert n_kills >= 2
+        expected = run_jobs(slow_square, JOBS, tmp_path / "whole.jsonl")
+        assert without_times(run_jobs(slow_square, JOBS, path)) == without_times(expected)
+
+
+class TestStatistics:
+    VALUES = np.random.default_rng(0).normal(0.3, 1, 200)
+
+    def test_the_standard_error_is_scipys(self):
+        assert standard_error(self.VALUES) == stats.sem(self.VALUES)
+        assert np.isnan(standard_error([1.0]))
+
+    def test_groups_count_once(self):
+        groups = np.repeat(np.arange(20), 10)
+        means = self.VALUES.reshape(20, 10).mean(axis=1)
+        assert_allclose(clustered_error(self.VALUES, groups), stats.sem(means))
+
+    def test_the_bootstrap_interval_is_scipys_up_to_chance(self):
+        other = np.zeros(200)
+        ours = paired_bootstrap(self.VALUES, other, n_draws=5000)
+        theirs = stats.bootstrap(
+            (self.VALUES,), np.mean, method="percentile", n_resamples=5000, rng=0
+        ).confidence_interval
+        assert_allclose((ours.low, ours.high), theirs, atol=0.02)
+        assert_allclose(ours.mean, self.VALUES.mean())
+
+    def test_wilcoxon_is_scipys(self):
+        other = self.VALUES[::-1] * 0.5
+        assert wilcoxon_p(self.VALUES, other) == stats.wilcoxon(self.VALUES, other).pvalue
+        assert wilcoxon_p([1.0, 1.0], [1.0, 1.0]) == 1
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_asks_a_question_and_its_jobs_are_plain(name):
+    experiment = find(name)
+    assert experiment.name == name
+    assert experiment.question.endswith("?")
+    for job in experiment.jobs(QUICK):
+        assert json.loads(json.dumps(job)) == job
+        assert experiment.cost(job) >= 0
+
+
+@pytest.fixture(scope="module")
+def figure1_rows(tmp_path_factory):
+    path = tmp_path_factory.mktemp("figure1") / "rows.jsonl"
+    return run_jobs(figure1.answer, figure1.jobs(TINY), path)
+
+
+class TestFigure1:
+    def test_the_full_protocol_is_the_papers(self):
+        jobs = figure1.jobs(FULL)
+        trained = [job for job in jobs if job["algorithm"] != "Bayes"]
+        assert len(trained) == 2 * 10 * 10 * 8 * len(figure1.CURVES)
+        assert {job["n_rows"] for job in trained} >= {100, 16_000}
+        assert {job["n_test"] for job in jobs} == {50_000}
+
+    def test_rankers_lose_to_the_bayes_ranker_and_gain_by_more_rows(self, figure1_rows):
+        rows = figure1.with_regret(figure1_rows)
+        regrets = [row["regret"] for row in rows]
+        assert np.mean(regrets) > 0
+        few, many = ([r["regret"] for r in rows if r["n_rows"] == n] for n in (60, 120))
+        assert np.mean(few) > np.mean(many)
+
+    def test_a_row_can_be_redone_from_itself(self, figure1_rows):
+        for row in figure1_rows[:3]:
+            job = {key: row[key] for key in figure1.jobs(TINY)[0]}
+            again = figure1.answer(**job)
+            assert again["loss"] == row["loss"]
+
+    def test_all_rankers_of_a_training_set_see_the_same_rows(self):
+        one, two = (
+            figure1.world("dependent", 0, 10, 0.5, 100, 7).model.sample(5, random_state=[7, 0, 1])
+            for _ in range(2)
+        )
+        assert (one[0] == two[0]).all()
+
+    def test_cases_of_a_model_share_their_directions(self):
+        independent, dependent = (
+            figure1.world(case, 3, 10, 0.5, 10, 7).model for case in figure1.CASES
+        )
+        assert (independent.directions == dependent.directions).all()
+        assert independent.independent
+        assert not dependent.independent
+
+    def test_differences_are_paired_by_training_set(self):
+        rows = [
+            {"case": "independent", "n_rows": 9, "model": m, "training_set": i, "algorithm": a,
+             "loss": 10 * m + i + 0.5 * (a == "LLLR")}
+            for a in ("WBR-LR", "LLLR") for m in range(3) for i in range(2)
+        ]  # fmt: skip
+        gaps, models = figure1.paired_gaps(rows, "independent", 9, "LLLR", "WBR-LR")
+        assert (gaps == 0.5).all()
+        assert models.tolist() == [0, 0, 1, 1, 2, 2]
+
+    def test_tables_and_figure_come_from_the_rows(self, figure1_rows):
+        curves, differences = figure1.tables(figure1_rows)
+        assert len(curves.rows) == 2 * len(figure1.CURVES) * 2
+        mine = [
+            row["loss"]
+            for row in figure1_rows
+            if (row["case"], row["algorithm"], row["n_rows"]) == ("dependent", "LLLR", 120)
+        ]
+        shown = [
+            row
+            for row in curves.rows
+            if (row["case"], row["algorithm"], row["n_rows"]) == ("dependent", "LLLR", 120)
+        ]
+        assert_allclose(shown[0]["loss"], np.mean(mine))
+        assert {row["pair"] for row in differences.rows} >= {"AB.MR - WBR-AB", "LLLR - WBR-LR"}
+        figure = figure1.figures(figure1_rows)["figure1"]
+        assert len(figure.axes) == 8
+
+
+def test_the_grid_of_rounds_is_cut_by_patience_and_says_so():
+    X, Y = figure1.world("independent", 0, 5, 0.5, 200, 1)[1:]
+    entry = ALGORITHMS["AB.MH"]
+    ranker = entry.make(Tuning(folds=2, seed=0, most_rounds=200)).fit(X, Y)
+    found = entry.chosen(ranker)
+    assert found["tried to"] <= PATIENCE * found["chosen"]
+    assert found["tried to"] <= 200
+
+
+class TestTables:
+    def test_counts_beside_the_papers(self, data_folder):
+        rows = [{**job, **table1.answer(**job)} for job in table1.jobs(QUICK)]
+        shown = {row["data set"]: row for row in table1.tables(rows)[0].rows}
+        assert set(shown) == set(QUICK.data_sets)
+        assert shown["scene"]["#attr."] == "294"
+        assert shown["emotions"]["ave."] == "1.81 (paper: 1.96)"
+
+    def test_a_cell_of_table_2_is_the_loss_of_a_tuned_ranker(self, data_folder):
+        job = {"data_set": "emotions", "features": "raw", "split": 0, "algorithm": "WBR-LR",
+               "folds": 3, "most_rounds": 20, "seed": 0}  # fmt: skip
+        row = {**job, **table2.answer(**job)}
+        assert len(row["row_losses"]) == 202
+        assert_allclose(np.mean(row["row_losses"]), row["loss"], atol=1e-5)
+        assert abs(row["loss"] - TABLE2["emotions"]["WBR-LR"]) < 0.02
+        other = {**row, "algorithm": "LLLR", "loss": 0.5, "row_losses": [0.5] * 202}
+        losses, rivals = table2.tables([row, other])
+        assert losses.rows[0]["WBR-LR"] == f"{row['loss']:.4f} (0.1657)"
+        assert rivals.rows[0]["better"] == "WBR-LR"
+
+    def test_without_data_there_are_no_jobs(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("DELTARANK_DATA", str(tmp_path))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert table1.jobs(FULL) == table2.jobs(FULL) == []
+
+    def test_the_printed_tables_have_a_row_a_data_set(self):
+        assert set(TABLE1) == set(TABLE2) == set(FULL.data_sets)
