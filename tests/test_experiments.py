@@ -225,6 +225,29 @@ def test_the_grid_of_rounds_is_cut_by_patience_and_says_so():
     assert found["tried to"] <= 200
 
 
+@pytest.mark.parametrize(
+    ("gap", "verdict"),
+    [(0.01, "is better than"), (-0.01, "is worse than"), (0.0, "is on par with")],
+)
+def test_findings_weigh_differences_by_their_errors(gap, verdict):
+    jitter = iter(0.1 * gap * np.random.default_rng(0).normal(size=240))
+    rows = [
+        {"case": case, "n_rows": n, "model": m, "training_set": i, "algorithm": a,
+         "loss": 0.2 + next(jitter) + gap * (a in ("AB.MR", "LLLR"))}
+        for m in range(5) for i in range(2) for case in figure1.CASES
+        for n in (50, 100) for a in figure1.CURVES
+    ]  # fmt: skip
+    rows += [
+        {"case": case, "n_rows": 0, "model": m, "algorithm": "Bayes", "loss": 0.1}
+        for case in figure1.CASES for m in range(5)
+    ]  # fmt: skip
+    found = figure1.findings(rows)
+    assert len(found) == 4
+    for sentence in found:
+        assert verdict in sentence
+        assert ", 100 rows:" in sentence
+
+
 class TestTables:
     def test_counts_beside_the_papers(self, data_folder):
         rows = [{**job, **table1.answer(**job)} for job in table1.jobs(QUICK)]

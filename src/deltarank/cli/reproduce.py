@@ -67,7 +67,10 @@ def _run(experiment: Experiment, preset: Preset, out: Path, notes: Console) -> S
     seconds = sum(row["seconds"] for row in rows)
     said = f"{len(rows)} rows, {seconds:.0f} s of computing on one core in all."
     shown = [(table.title, table.rows, table.note) for table in tables]
-    return Section(experiment.question, [said], shown, figures)
+    findings = experiment.findings(rows)
+    for finding in findings:
+        notes.print(f"  {finding}")
+    return Section(experiment.question, [*findings, said], shown, figures)
 
 
 def _file_name(experiment: Experiment, table: Table, tables: list[Table]) -> str:

@@ -36,6 +36,8 @@ class Experiment:
         ``rows -> list of Table``: what the rows say.
     figures : callable
         ``rows -> {name: figure}``.
+    findings : callable
+        ``rows -> sentences``: the answer in words, and where it departs from the paper.
     cost : callable
         ``job -> about how long it takes``, in any unit.
     """
@@ -46,6 +48,7 @@ class Experiment:
     answer: Callable[..., Row]
     tables: Callable[[list[Row]], list[Table]]
     figures: Callable[[list[Row]], dict[str, Any]]
+    findings: Callable[[list[Row]], list[str]]
     cost: Callable[[Job], float] = lambda job: 1.0
 
 

@@ -177,4 +177,32 @@ def figures(rows: list[Row]) -> dict[str, Any]:
     return {"figure1": draw_curves(with_regret(rows), rows, CASES, RIVALS, CURVES)}
 
 
-EXPERIMENT = Experiment("figure1", __doc__, jobs, answer, tables, figures, cost)
+# What the paper says of pairwise less univariate losses for large samples.
+PAPER_SAYS = {
+    ("independent", "exponential"): "better",
+    ("dependent", "exponential"): "better",
+    ("independent", "logistic"): "on par",
+    ("dependent", "logistic"): "better",
+}
+
+
+def findings(rows: list[Row]) -> list[str]:
+    """Say who wins on the largest training sets, beside what the paper says."""
+    trained = with_regret(rows)
+    n = max(row["n_rows"] for row in trained)
+    found = []
+    for (case, surrogate), claim in PAPER_SAYS.items():
+        first, second = RIVALS[surrogate]
+        gaps, models = paired_gaps(trained, case, n, first, second)
+        mean, error = float(gaps.mean()), clustered_error(gaps, models)
+        verdict = "on par" if not abs(mean) > 2 * error else "better" if mean > 0 else "worse"
+        agrees = "as in the paper" if verdict == claim else f"in the paper {claim}"
+        relation = {"on par": "on par with"}.get(verdict, f"{verdict} than")
+        found.append(
+            f"{case} labels, {surrogate} loss, {n} rows: the univariate {second} is {relation} the "
+            f"pairwise {first} ({agrees}); difference {mean:+.5f}, standard error {error:.5f}."
+        )
+    return found
+
+
+EXPERIMENT = Experiment("figure1", __doc__, jobs, answer, tables, figures, findings, cost)

@@ -64,4 +64,17 @@ def figures(rows: list[Row]) -> dict[str, Any]:
     return {"section4": draw_rankings(rows)}
 
 
-EXPERIMENT = Experiment("section4", __doc__, jobs, answer, tables, figures, lambda job: 0.0)
+def findings(rows: list[Row]) -> list[str]:
+    """Name the surrogates that always come out right, and those that do not."""
+    names = list(dict.fromkeys(row["surrogate"] for row in rows))
+    wrong = [n for n in names if any(not r["right"] for r in rows if r["surrogate"] == n)]
+    right = [name for name in names if name not in wrong]
+    return [
+        f"In the best order in all examples: {', '.join(right)}.",
+        f"In a wrong order in some: {', '.join(wrong)}. So says the paper of the pairwise ones.",
+    ]
+
+
+EXPERIMENT = Experiment(
+    "section4", __doc__, jobs, answer, tables, figures, findings, lambda job: 0.0
+)

@@ -40,4 +40,12 @@ def figures(rows: list[Row]) -> dict[str, Any]:
     return {}
 
 
-EXPERIMENT = Experiment("table1", __doc__, jobs, answer, tables, figures, lambda job: 0.0)
+def findings(rows: list[Row]) -> list[str]:
+    """Name the data sets that differ from the paper's."""
+    differing = [line["data set"] for line in tables(rows)[0].rows if "paper" in str(line)]
+    if not differing:
+        return ["All counts are those of the paper."]
+    return [f"Counts are those of the paper but for {', '.join(differing)}."]
+
+
+EXPERIMENT = Experiment("table1", __doc__, jobs, answer, tables, figures, findings, lambda job: 0.0)

@@ -156,4 +156,35 @@ def figures(rows: list[Row]) -> dict[str, Any]:
     return {}
 
 
-EXPERIMENT = Experiment("table2", __doc__, jobs, answer, tables, figures, cost)
+def findings(rows: list[Row]) -> list[str]:
+    """Say where we are below the paper's losses, and where not."""
+    names = list(dict.fromkeys(row["data_set"] for row in rows))
+    found = []
+    for algorithm in ("AB.MR", "WBR-AB", "LLLR", "WBR-LR"):
+        gaps = {name: _best(rows, name, algorithm) - TABLE2[name][algorithm] for name in names}
+        near = [name for name in names if gaps[name] <= 0.005]
+        far = ", ".join(f"{name} {gaps[name]:+.4f}" for name in names if name not in near)
+        found.append(
+            f"{algorithm}: within .005 of the paper's loss, or below it, on {len(near)} of "
+            f"{len(names)} data sets in the better variant" + (f"; not on {far}." if far else ".")
+        )
+    least = {name: min(TABLE2[name].values()) for name in names}
+    beaten = [name for name in names if _best(rows, name, "WBR-KLR") < least[name]]
+    found.append(
+        f"WBR-KLR is below the best of the paper's four on {len(beaten)} of {len(names)}: "
+        + ", ".join(f"{n} {_best(rows, n, 'WBR-KLR'):.4f} ({least[n]:.4f})" for n in names)
+        + "."
+    )
+    return found
+
+
+def _best(rows: list[Row], name: str, algorithm: str) -> float:
+    means = [
+        np.mean([row["loss"] for row in mine])
+        for variant in VARIANTS
+        if (mine := _of(rows, name, variant, algorithm))
+    ]
+    return float(min(means))
+
+
+EXPERIMENT = Experiment("table2", __doc__, jobs, answer, tables, figures, findings, cost)

@@ -15,10 +15,12 @@ HALF_ROOT_32 = np.int32(0x3F3504F3)
 HALF_ROOT_64 = np.int64(0x3FE6A09E667F3BCD)
 LN2 = 0.6931471805599453
 # ln 2 in two parts, of which the first has few enough bits for exact multiples.
-LN2_UPPER, LN2_REST = 0.6931471803691238, 1.9082149292705877e-10
+LN2_UPPER, LN2_REST = 0.693145751953125, 1.42860682030941723212e-6
 LOG2_E = 1.4426950408889634
-# Adding 1.5 * 2**52 rounds to the nearest integer.
+# Adding 1.5 * 2**52 rounds to the nearest integer and leaves it in the low bits.
 ROUNDING = 6755399441055744.0
+# exp of it, a normal float64, stands for less.
+LEAST_EXPONENT = -700.0
 
 
 def exponential(x):
@@ -35,7 +37,7 @@ def logarithm(x):
 def _exponential(x):
     if x == types.float32:
         return lambda x: exp_negative(x)
-    return lambda x: _exp64(x)
+    return lambda x: exp64(x if x > LEAST_EXPONENT else LEAST_EXPONENT)
 
 
 @overload(logarithm, inline="always")
@@ -46,10 +48,13 @@ def _logarithm(x):
 
 
 @njit(inline="always", fastmath=FAST)
-def _exp64(x):
-    """Use Taylor's series of the remainder after powers of 2; exp(-708) stands for less."""
-    x = x if x > -708.0 else -708.0
-    k = (x * LOG2_E + ROUNDING) - ROUNDING
+def exp64(x):
+    """Return exp(x) for |x| <= 700, without branch or call, so that loops over it vectorise.
+
+    Taylor's series on |r| <= ln(2) / 2, where its rest is below half a unit in the last place.
+    """
+    shifted = np.float64(x * LOG2_E + ROUNDING)
+    k = shifted - ROUNDING
     r = (x - k * LN2_UPPER) - k * LN2_REST
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
@@ -65,8 +70,9 @@ def _exp64(x):
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    power = (np.int64(k) + np.int64(1023)) << np.int64(52)
-    return p * np.int64(power).view(np.float64)
+    # The low bits of the shifted number are those of k.
+    power = np.int64((shifted.view(np.int64) + np.int64(1023)) << np.int64(52))
+    return p * power.view(np.float64)
 
 
 @njit(inline="always", fastmath=FAST)

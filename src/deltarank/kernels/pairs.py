@@ -9,14 +9,10 @@ loss needs to visit the pairs; see `docs/equations.md` for the sums that replace
 import numpy as np
 from numba import njit
 
+from deltarank.kernels.elementary import exp64
+
 # Sums may be reordered, so that they use vector registers.
 FAST = {"contract", "reassoc"}
-LOG2_E = 1.4426950408889634
-# ln 2 in two parts: the first has few bits, so that k * LN2_HIGH is exact (Cody and Waite).
-LN2_HIGH = 0.693145751953125
-LN2_LOW = 1.42860682030941723212e-6
-# Adding 1.5 * 2**52 rounds to the nearest integer and leaves it in the low bits.
-ROUNDING = 6755399441055744.0
 # exp of half of it, and its inverse, are normal float64 numbers.
 LARGEST_SPREAD = 1200.0
 # exp of it is still a float64, and so are sums of many of them.
@@ -31,34 +27,6 @@ LANES = 8
 ROUNDED = 0.01
 
 
-@njit(inline="always", fastmath={"contract"})
-def exp64(x):
-    """Return exp(x) for |x| <= 700, without branch or call, so that loops over it vectorise.
-
-    Taylor's series on |r| <= ln(2) / 2, where its rest is below half a unit in the last place.
-    """
-    shifted = np.float64(x * LOG2_E + ROUNDING)
-    k = shifted - ROUNDING
-    r = (x - k * LN2_HIGH) - k * LN2_LOW
-    p = 1.6059043836821613e-10
-    p = p * r + 2.08767569878681e-09
-    p = p * r + 2.505210838544172e-08
-    p = p * r + 2.755731922398589e-07
-    p = p * r + 2.7557319223985893e-06
-    p = p * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    # The low bits of the shifted number are those of k.
-    power = np.int64((shifted.view(np.int64) + np.int64(1023)) << np.int64(52))
-    return p * power.view(np.float64)
-
-
 @njit(fastmath=FAST | {"nnan", "nsz"})
 def _range(values):
     lowest, highest = values[0], values[0]
@@ -69,11 +37,12 @@ def _range(values):
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def logistic_row(above, below, up, down):
+def logistic_row(above, below, up, down, space):
     """Loss log(1 + exp(-z)).
 
     An exponential a label and not a pair: with e = exp(score), the slope is a quotient of sums of
     e, and 1 + exp(-|z|) is (e_p + e_q) / max(e_p, e_q). Its logarithms add up to that of a product.
+    ``space`` (5, m + LANES) is scratch: allocating it would take longer than a row of few labels.
     """
     low_above, high_above = _range(above)
     low_below, high_below = _range(below)
@@ -83,8 +52,9 @@ def logistic_row(above, below, up, down):
     middle = (highest + lowest) / 2
     n_below = below.shape[0]
     n_padded = -(-n_below // LANES) * LANES
-    space = np.zeros((5, n_padded))
-    scores, powers, inverses, pulls, factors = space[0], space[1], space[2], space[3], space[4]
+    scores, powers, inverses = space[0, :n_padded], space[1, :n_padded], space[2, :n_padded]
+    pulls, factors = space[3, :n_padded], space[4, :n_padded]
+    scores[:], pulls[:] = 0.0, 0.0
     for q in range(n_below):
         scores[q] = below[q] - middle
     for q in range(n_padded):

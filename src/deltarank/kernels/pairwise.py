@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from deltarank.kernels.pairs import (
+    LANES,
     all_pairs_squared_row,
     exponential_row,
     hinge_row,
@@ -73,12 +74,12 @@ def _bring_back(row, labels, i, space, weight):
 @njit(nogil=True, cache=True)
 def logistic_pairs(scores, rows, weights, labels, losses):
     """Loss log(1 + exp(-z)): O(s (m - s))."""
-    space = np.zeros((2, scores.shape[1]))
+    space, scratch = np.zeros((2, scores.shape[1])), np.zeros((5, scores.shape[1] + LANES))
     for b in range(rows.shape[0]):
         i, row = rows[b], scores[b]
         parts = _separate(row, labels, i, space)
         has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = logistic_row(*parts) if has_pairs else 0.0
+        loss = logistic_row(*parts, scratch) if has_pairs else 0.0
         weight = weights[i, 0] if has_pairs else 0.0
         losses[b] = weight * loss
         _bring_back(row, labels, i, space, weight)
