@@ -5,15 +5,19 @@ from collections.abc import Iterable
 from typing import Any
 
 Row = dict[str, Any]
+# What would end a cell or a line.
+_ONE_CELL = str.maketrans("\t\n\r", "   ")
 
 
 def cell(value: Any) -> str:
-    """Write one value for a table.
+    r"""Write one value for a table.
 
     Examples
     --------
     >>> cell([0.5, -1.0]), cell(True), cell(0.025)
     ('0.5 -1', 'yes', '0.025')
+    >>> cell("two\nlines")
+    'two lines'
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -21,7 +25,7 @@ def cell(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list):
         return " ".join(cell(item) for item in value)
-    return str(value)
+    return str(value).translate(_ONE_CELL)
 
 
 def to_tsv(rows: Iterable[Row]) -> str:
