@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deltarank import datasets, metrics, theory
+    from deltarank.explanations import explain, top_features
     from deltarank.metrics import rank_loss
     from deltarank.rankers import (
         AdaBoostMH,
@@ -38,12 +39,14 @@ _HOME = {
     "PairwiseRanker": "deltarank.rankers",
     "WeightedBinaryRelevance": "deltarank.rankers",
     "datasets": "deltarank.datasets",
+    "explain": "deltarank.explanations",
     "metrics": "deltarank.metrics",
     "theory": "deltarank.theory",
     "instance_weights": "deltarank.weights",
     "load": "deltarank.storage",
     "rank_loss": "deltarank.metrics",
     "save": "deltarank.storage",
+    "top_features": "deltarank.explanations",
     "weight_diagnostics": "deltarank.weights",
 }
 
@@ -62,6 +65,8 @@ __all__ = [  # noqa: RUF022
     "instance_weights",
     "weight_diagnostics",
     "rank_loss",
+    "explain",
+    "top_features",
     "save",
     "load",
     "metrics",

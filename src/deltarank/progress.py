@@ -1,6 +1,7 @@
 """A progress bar with the time left, on a terminal; nothing in a pipe."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,15 +44,46 @@ def progress(title: str, total: float) -> Iterator[Callable[[float], None]]:
             bar.stop()
 
 
-def _bar() -> Any:
+@contextmanager
+def busy(title: str) -> Iterator[None]:
+    """Show that something is going on, and since when, if nobody knows how long it will take.
+
+    Examples
+    --------
+    >>> with busy("fitting"):
+    ...     pass
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    bar: Any = None
+
+    def show() -> None:
+        nonlocal bar
+        bar = _bar(known_end=False)
+        bar.add_task(title, total=None)
+        bar.start()
+
+    timer = threading.Timer(PATIENCE_S, show)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if bar is not None:
+            bar.stop()
+
+
+def _bar(*, known_end: bool = True) -> Any:
     from rich import progress as rich_progress
     from rich.console import Console
 
+    times = [rich_progress.TaskProgressColumn(), rich_progress.TimeRemainingColumn()]
     return rich_progress.Progress(
         rich_progress.TextColumn("{task.description}"),
         rich_progress.BarColumn(),
-        rich_progress.TaskProgressColumn(),
-        rich_progress.TimeRemainingColumn(),
+        *(times if known_end else [rich_progress.TimeElapsedColumn()]),
         console=Console(stderr=True),
         transient=True,
     )

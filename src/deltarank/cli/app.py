@@ -6,7 +6,12 @@ from typing import Annotated
 import typer
 
 from deltarank import __version__
+from deltarank.cli.compare import compare
 from deltarank.cli.datasets import app as datasets_app
+from deltarank.cli.evaluate import evaluate
+from deltarank.cli.explain import explain
+from deltarank.cli.fit import fit
+from deltarank.cli.rank import rank
 from deltarank.experiments import EXPERIMENTS
 
 app = typer.Typer(
@@ -17,7 +22,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-
+for command in (fit, rank, evaluate, compare, explain):
+    app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 
 

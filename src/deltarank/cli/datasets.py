@@ -1,9 +1,11 @@
 """Commands about data: the catalogue, its files, and conversion."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from deltarank.cli import options
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -62,59 +64,42 @@ def fetch(
 def convert(
     source: Annotated[Path, typer.Argument(help="File to read, plain or packed.")],
     target: Annotated[Path, typer.Argument(help="File to write: .svm or .txt, or .gz and so on.")],
-    source_format: Annotated[
-        str | None, typer.Option("--from", help="Format to read; told by the content.")
-    ] = None,
+    source_format: options.Format = None,
     target_format: Annotated[
         str | None, typer.Option("--to", help="Format to write, libsvm or xmc; told by the name.")
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="Label columns of 0 and 1, joined by commas; for ARFF also their number "
-            "(negative: the last ones) or an XML file."
-        ),
-    ] = None,
-    label_list: Annotated[
-        str | None, typer.Option(help="Column of a table that holds label lists.")
-    ] = None,
-    separator: Annotated[str | None, typer.Option(help="Stands between labels of a list.")] = None,
-    text: Annotated[list[str] | None, typer.Option(help="Column of text.")] = None,
-    categorical: Annotated[list[str] | None, typer.Option(help="Column of categories.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
+    labels: options.Labels = None,
+    label_list: options.LabelList = None,
+    separator: options.Separator = None,
+    text: options.Text = None,
+    categorical: options.Categorical = None,
+    ignore: options.Ignore = None,
 ) -> None:
     """Turn a file of any format into LIBSVM or XMC text."""
-    from deltarank.datasets import read
+    from deltarank.cli.inputs import read_file
     from deltarank.datasets.writers import find_writer
 
     write = find_writer(target, target_format)
-    options: dict[str, Any] = {
-        "labels": label_list if label_list is not None else label_option(labels),
-        "separator": separator,
-        "text": text,
-        "categorical": categorical,
-        "ignore": ignore,
-    }
-    given = {name: value for name, value in options.items() if value is not None and value != []}
-    try:
-        data = read(source, format=source_format, **given)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+    reading = options.Reading(
+        source_format, labels, label_list, separator, text, categorical, ignore
+    )
+    data = read_file(source, reading)
     write(target, data.X, data.Y)
     typer.echo(f"wrote {target}: {data!r}", err=True)
 
 
-def label_option(text: str | None) -> Any:
-    """Read what ``--labels`` says: a number, an XML file, or names joined by commas.
+@app.command()
+def example(
+    rows: Annotated[int, typer.Option(min=1, help="How many rows.")] = 400,
+    seed: options.Seed = 0,
+) -> None:
+    """Write a made-up table of recipes with tags as CSV, to try the commands on."""
+    import csv
+    import sys
 
-    Examples
-    --------
-    >>> label_option("-6"), label_option("a,b"), label_option("set.xml")
-    (-6, ['a', 'b'], 'set.xml')
-    """
-    if text is None or text.endswith(".xml"):
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        return text.split(",")
+    from deltarank.datasets.example import example_rows
+
+    made = example_rows(rows, seed)
+    writer = csv.DictWriter(sys.stdout, list(made[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(made)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from deltarank.cli.show import show
+from deltarank.cli.show import require_folder, show
 from deltarank.experiments import EXPERIMENTS, Experiment, Row, Table, find
 from deltarank.experiments.presets import FULL, QUICK, Preset
 from deltarank.experiments.runner import run_jobs, versions
@@ -27,7 +27,7 @@ def reproduce(names: Sequence[str], out: Path, *, full: bool, **changes: Any) ->
     given = {name: value for name, value in changes.items() if value is not None}
     preset = dataclasses.replace(FULL if full else QUICK, **given)
     experiments = [find(name) for name in names or EXPERIMENTS]
-    _require_folder(out)
+    require_folder(out)
     sections = [_set_up(preset, full)]
     for experiment in experiments:
         began = time.perf_counter()
@@ -38,14 +38,6 @@ def reproduce(names: Sequence[str], out: Path, *, full: bool, **changes: Any) ->
     page = out / "report.html"
     write_whole(page, to_page(TITLE, sections))
     notes.print(f"wrote {page}")
-
-
-def _require_folder(out: Path) -> None:
-    """Find out before the work, not after it, that results cannot be kept."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"--out must name a folder; {out}: {error.strerror}") from None
 
 
 def _run(experiment: Experiment, preset: Preset, out: Path, notes: Console) -> Section | None:

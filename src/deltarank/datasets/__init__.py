@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from deltarank.datasets.data import Data
     from deltarank.datasets.encoder import Encoder
     from deltarank.datasets.errors import DataFileError
+    from deltarank.datasets.example import example_rows
     from deltarank.datasets.formats import detect_format, read
     from deltarank.datasets.loading import Split, load, statistics
+    from deltarank.datasets.preparation import Preparation
+    from deltarank.datasets.scaling import Scaler
     from deltarank.datasets.synthetic import BayesRisk, SyntheticModel
     from deltarank.datasets.writers import write, write_libsvm, write_xmc
 
@@ -21,9 +24,12 @@ _HOME = {
     "DataFileError": "errors",
     "DataSet": "catalogue",
     "Encoder": "encoder",
+    "Preparation": "preparation",
+    "Scaler": "scaling",
     "Split": "loading",
     "SyntheticModel": "synthetic",
     "detect_format": "formats",
+    "example_rows": "example",
     "load": "loading",
     "read": "formats",
     "statistics": "loading",
@@ -39,9 +45,12 @@ __all__ = [
     "DataFileError",
     "DataSet",
     "Encoder",
+    "Preparation",
+    "Scaler",
     "Split",
     "SyntheticModel",
     "detect_format",
+    "example_rows",
     "load",
     "read",
     "statistics",

@@ -210,7 +210,8 @@ def _from_cells(
     for name, column in zip(label_names, marks, strict=True):
         if np.isnan(column).any():
             raise DataFileError(path, "a label must be 0 or 1; got ?", column=name)
-    Y = sparse.csr_array(np.column_stack(marks).astype(np.int8))
+    n_rows = len(next(iter(cells.values())))
+    Y = sparse.csr_array(np.column_stack([np.empty((n_rows, 0)), *marks]).astype(np.int8))
     if encoder is None:
         encoder = Encoder(
             tuple(

@@ -21,6 +21,8 @@ class Data:
         None where the file has no names, only numbers.
     encoder : Encoder or None
         How columns of a table became features, to do the same to other rows.
+    label_column : str or None
+        The column of label lists, of a table that has one.
     """
 
     X: Any
@@ -28,6 +30,7 @@ class Data:
     feature_names: tuple[str, ...] | None = None
     label_names: tuple[str, ...] | None = None
     encoder: Encoder | None = None
+    label_column: str | None = None
 
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else "dense"

@@ -1,6 +1,6 @@
 """Labels of a table: columns of 0 and 1, or one column of label lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,21 @@ from scipy import sparse
 
 from deltarank.datasets.cells import CellError, as_cells, is_known
 
+# Names that say of themselves that a column holds labels.
+OBVIOUS = ("labels", "label", "tags", "tag", "categories")
 _MARKS = {"0": False, "1": True, "false": False, "true": True}
+
+
+def obvious_column(names: Iterable[str]) -> str | None:
+    """Return the one column whose name says that it holds labels, if there is just one.
+
+    Examples
+    --------
+    >>> obvious_column(["title", "Tags"]), obvious_column(["tags", "labels"])
+    ('Tags', None)
+    """
+    found = [name for name in names if name.lower() in OBVIOUS]
+    return found[0] if len(found) == 1 else None
 
 
 def from_marks(table: Mapping[str, Any], names: Sequence[str]) -> sparse.csr_array:

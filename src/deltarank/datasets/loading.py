@@ -10,6 +10,7 @@ from scipy import sparse
 from deltarank.choices import choose
 from deltarank.datasets.catalogue import CATALOGUE, DataSet, Relevant, table1_row
 from deltarank.datasets.data import Data
+from deltarank.datasets.encoder import Encoder
 from deltarank.datasets.errors import DataFileError
 from deltarank.datasets.fetch import fetch
 from deltarank.datasets.formats import read
@@ -17,7 +18,10 @@ from deltarank.datasets.formats import read
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test rows of a data set; features dense or CSR, label sets CSR."""
+    """Training and test rows of a data set; features dense or CSR, label sets CSR.
+
+    `encoder` tells how columns became features, where they did.
+    """
 
     X_train: Any
     Y_train: sparse.csr_array
@@ -25,6 +29,7 @@ class Split:
     Y_test: sparse.csr_array
     feature_names: tuple[str, ...] | None = None
     label_names: tuple[str, ...] | None = None
+    encoder: Encoder | None = None
 
 
 def load(name: str, *, random_state: Any = 0) -> Split:
@@ -46,7 +51,8 @@ def load(name: str, *, random_state: Any = 0) -> Split:
         return _split_at_random(entry, _read(entry, paths, 0), random_state)
     train = _read(entry, paths, 0)
     test = _read(entry, paths, 1, train)
-    return Split(train.X, train.Y, test.X, test.Y, train.feature_names, train.label_names)
+    names = train.feature_names, train.label_names
+    return Split(train.X, train.Y, test.X, test.Y, *names, train.encoder)
 
 
 def statistics(name: str) -> dict[str, Any]:
@@ -101,4 +107,5 @@ def _split_at_random(entry: DataSet, data: Data, random_state: Any) -> Split:
     shuffled = np.random.default_rng(random_state).permutation(data.X.shape[0])
     train, test = shuffled[: entry.n_train], shuffled[entry.n_train :]
     X, Y = data.X, data.Y
-    return Split(X[train], Y[train], X[test], Y[test], data.feature_names, data.label_names)
+    names = data.feature_names, data.label_names
+    return Split(X[train], Y[train], X[test], Y[test], *names, data.encoder)

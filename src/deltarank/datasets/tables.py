@@ -17,7 +17,7 @@ from deltarank.datasets.cells import CellError
 from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import Encoder
 from deltarank.datasets.errors import DataFileError, shown
-from deltarank.datasets.label_columns import from_lists, from_marks
+from deltarank.datasets.label_columns import from_lists, from_marks, obvious_column
 from deltarank.datasets.streams import beginning, lines, opened
 
 
@@ -79,8 +79,9 @@ def read_table(
     path : path
         Where the table came from, for errors.
     table : Table
-    labels : str or sequence of str
-        One column of label lists, or the columns of 0 and 1, a label each; ``[]`` for none.
+    labels : str or sequence of str, optional
+        One column of label lists, or the columns of 0 and 1, a label each; ``[]`` for none. By
+        default the column called labels, label, tags, tag or categories, if there is just one.
     separator : str
         Stands between the labels of a string.
     text, categorical : collection of str
@@ -94,6 +95,8 @@ def read_table(
     """
     names = list(table.columns)
     if labels is None:
+        labels = obvious_column(names)
+    if labels is None:
         raise ValueError(
             f"{path}: labels= must name the column of label lists, or the columns of 0 and 1; "
             f"the columns are {_listed(names)}"
@@ -101,7 +104,7 @@ def read_table(
     marked = [labels] if isinstance(labels, str) else list(labels)
     _require(path, names, {"labels": marked, "text": text, "categorical": categorical,
                            "ignore": ignore})  # fmt: skip
-    if "" in names and "" not in ignore:
+    if "" in names and "" not in ignore and encoder is None:
         raise DataFileError(path, "a column has no name; pass ignore=[''] to leave it out", line=1)
     try:
         if isinstance(labels, str):
@@ -123,16 +126,17 @@ def read_table(
         line = None if table.line_of is None else table.line_of[error.row]
         where = "" if line is not None else f"row {error.row}: "
         raise DataFileError(path, where + error.problem, line=line, column=error.column) from None
-    return Data(X, Y, tuple(encoder.feature_names()), found, encoder)
+    column = labels if isinstance(labels, str) else None
+    return Data(X, Y, tuple(encoder.feature_names()), found, encoder, column)
 
 
 def _require(path: Path, names: Collection[str], wanted: dict[str, Collection[str]]) -> None:
     for option, columns in wanted.items():
+        why = "a feature in training" if option == "encoder" else f"which {option}= names"
         for name in columns:
             if name not in names:
                 raise ValueError(
-                    f"{path} has no column {name!r}, which {option}= names; "
-                    f"its columns are {_listed(names)}"
+                    f"{path} has no column {name!r}, {why}; its columns are {_listed(names)}"
                 )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -52,8 +53,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Return the scores (n, m) of checked rows."""
 
     def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
-        """Check features; sparse ones become CSR, other numbers than float32 become float64."""
-        return validate_data(
+        """Check features; sparse ones become CSR, other numbers than float32 become float64.
+
+        Columns of a CSR row come in order: passes and kernels rely on it.
+        """
+        checked = validate_data(
             self,
             X,
             reset=fitting,
@@ -61,6 +65,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             dtype=(np.float64, np.float32),
             ensure_all_finite="allow-nan" if self.accepts_missing_values else True,
         )
+        if sparse.issparse(checked) and not checked.has_sorted_indices:
+            return checked.sorted_indices()
+        return checked
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
         """Read labels and remember their names and form."""

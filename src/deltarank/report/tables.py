@@ -2,19 +2,24 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterable
 from typing import Any
 
 Row = dict[str, Any]
+# What would end a cell or a line.
+_ONE_CELL = str.maketrans("\t\n\r", "   ")
 
 
 def cell(value: Any) -> str:
-    """Write one value for a table.
+    r"""Write one value for a table.
 
     Examples
     --------
     >>> cell([0.5, -1.0]), cell(True), cell(0.025)
     ('0.5 -1', 'yes', '0.025')
+    >>> cell("two\nlines")
+    'two lines'
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -22,7 +27,7 @@ def cell(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list):
         return " ".join(cell(item) for item in value)
-    return str(value)
+    return str(value).translate(_ONE_CELL)
 
 
 def to_tsv(rows: Iterable[Row]) -> str:
@@ -37,6 +42,11 @@ def to_tsv(rows: Iterable[Row]) -> str:
     rows = list(rows)
     lines = [list(rows[0]), *([cell(value) for value in row.values()] for row in rows)]
     return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def to_json_lines(rows: Iterable[Row]) -> str:
+    """Write rows as JSON, a line each."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def to_csv(rows: Iterable[Row]) -> str:

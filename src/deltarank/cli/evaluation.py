@@ -1,0 +1,98 @@
+"""Measures of a ranking: of all rows, and of each label."""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.stats import rankdata
+
+from deltarank.cli.show import terminal
+from deltarank.experiments.statistics import paired_bootstrap
+from deltarank.metrics import StreamingMetric, rank_loss
+from deltarank.metrics.placement import place
+from deltarank.report.tables import to_table, to_tsv
+
+Row = dict[str, Any]
+AT = (1, 3, 5)
+PLAIN = ("rank_loss", "coverage", "one_error", "average_precision")
+AT_K = ("precision_at_k", "recall_at_k", "ndcg_at_k")
+LABELS_PER_BLOCK = 64
+
+
+def measure(Y: Any, scores: NDArray[Any], *, n_draws: int, seed: int) -> list[Row]:
+    """Return all metrics; the rank loss with a bootstrap interval of 95% over rows."""
+    placement = place(Y, scores)
+    wanted: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in PLAIN]
+    wanted += [(name, {"k": k}) for name in AT_K for k in AT if k <= scores.shape[1]]
+    wanted += [("ndcg_at_k", {})]
+    rows = []
+    for name, options in wanted:
+        stream = StreamingMetric(name, **options)
+        stream.update_placed(placement)
+        if name.endswith("_k"):
+            name = f"{name.removesuffix('_k')}_{options['k']}" if options else "ndcg"
+        rows.append({"measure": name, "value": stream.result(), "low": "", "high": ""})
+    losses = rank_loss(Y, scores, per_instance=True)
+    interval = paired_bootstrap(losses, np.zeros(len(scores)), n_draws=n_draws, random_state=seed)
+    rows[0] |= {"low": interval.low, "high": interval.high}
+    return rows
+
+
+def measure_labels(Y: sparse.csr_array, scores: NDArray[Any], classes: Any) -> list[Row]:
+    """Return how many rows have each label, the AUC, and where it stands in rows that have it."""
+    columns = sparse.csc_array(Y)
+    counts = np.diff(columns.indptr)
+    positions = place_means(Y, scores)
+    rows = []
+    for first in range(0, len(classes), LABELS_PER_BLOCK):
+        ranks = rankdata(scores[:, first : first + LABELS_PER_BLOCK], axis=0)
+        for offset in range(ranks.shape[1]):
+            label = first + offset
+            having = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
+            rows.append(
+                {
+                    "label": str(classes[label]),
+                    "rows": int(counts[label]),
+                    "auc": _auc(ranks[:, offset], having),
+                    "mean place": float(positions[label]) if counts[label] else "",
+                }
+            )
+    return rows
+
+
+def _auc(ranks: NDArray[Any], having: NDArray[Any]) -> float | str:
+    """Return how often a row with the label scores above one without it, ties half."""
+    n_with, n_without = len(having), len(ranks) - len(having)
+    if not n_with or not n_without:
+        return ""
+    above = ranks[having].sum() - n_with * (n_with + 1) / 2
+    return float(above / (n_with * n_without))
+
+
+def place_means(Y: Any, scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the mean place, from 1, of each label in the rows that have it; ties in the middle."""
+    placement = place(Y, scores)
+    places = placement.above + (placement.tied + 1) / 2
+    labels = placement.labels
+    totals = np.bincount(labels.members, weights=places, minlength=labels.n_labels)
+    return totals / np.maximum(1, np.bincount(labels.members, minlength=labels.n_labels))
+
+
+def show_measures(overall: list[Row], by_label: list[Row], title: str) -> None:
+    """Print both tables on a terminal, lines of one form in a pipe."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(to_tsv([*({"label": "", **row} for row in overall), *_lines(by_label)]))
+        return
+    console = terminal()
+    console.print(to_table(overall, title))
+    console.print(to_table(by_label, "Labels"))
+
+
+def _lines(by_label: list[Row]) -> list[Row]:
+    return [
+        {"label": row["label"], "measure": name, "value": row[name], "low": "", "high": ""}
+        for row in by_label
+        for name in ("rows", "auc", "mean place")
+    ]

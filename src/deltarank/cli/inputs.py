@@ -1,0 +1,171 @@
+"""From what a command is given, a file, standard input or a name, to data."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from scipy import sparse
+
+from deltarank.cli.options import Reading
+from deltarank.datasets import CATALOGUE, Data, Preparation, detect_format, load, read
+from deltarank.datasets.preparation import NUMBERED
+
+STDIN = "-"
+_NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Features, and label sets in the order of the ranker's labels, or None if not wanted."""
+
+    X: Any
+    Y: Any
+
+
+def note(text: str) -> None:
+    """Tell the user something that is not data."""
+    typer.echo(text, err=True)
+
+
+def read_file(path: Path, reading: Reading) -> Data:
+    """Read a file as the options say."""
+    return _read(path, reading.format, reading.options())
+
+
+def read_training(source: str, reading: Reading, *, seed: int = 0) -> tuple[Data, int]:
+    """Return training rows, and the number of the first feature where features have numbers."""
+    if is_catalogued(source):
+        split = load(source, random_state=seed)
+        names = split.feature_names, split.label_names
+        numbered_from = 1 if CATALOGUE[source].format == "libsvm" else 0
+        return Data(split.X_train, split.Y_train, *names, split.encoder), numbered_from
+    with _as_file(source) as path:
+        name = reading.format or detect_format(path)
+        return _read(path, name, reading.options()), 1 if name == "libsvm" else 0
+
+
+def read_rows(
+    source: str,
+    preparation: Preparation,
+    classes: Any,
+    reading: Reading,
+    *,
+    labelled: bool,
+    seed: int = 0,
+) -> Rows:
+    """Return rows as the ranker takes them."""
+    raw = read_raw(source, preparation, classes, reading, labelled=labelled, seed=seed)
+    return Rows(preparation.transform(raw.X), raw.Y)
+
+
+def read_raw(
+    source: str,
+    preparation: Preparation,
+    classes: Any,
+    reading: Reading,
+    *,
+    labelled: bool,
+    seed: int = 0,
+) -> Rows:
+    """Return rows with the features, not yet scaled, and if wanted the labels of training."""
+    if is_catalogued(source):
+        split = load(source, random_state=seed)
+        data = Data(split.X_test, split.Y_test, split.feature_names, split.label_names)
+        _require_like(source, preparation, data)
+    else:
+        data = _read_like(source, preparation, classes, reading, labelled)
+    if data.X.shape[1] > preparation.n_features:
+        note(f"note: features from number {preparation.n_features + preparation.first_number} on "
+             "are unknown to the model and left out")  # fmt: skip
+    return Rows(data.X, _aligned(data, classes) if labelled else None)
+
+
+def _read_like(
+    source: str, preparation: Preparation, classes: Any, reading: Reading, labelled: bool
+) -> Data:
+    with _as_file(source) as path:
+        name = reading.format or detect_format(path)
+        options: dict[str, Any] = {}
+        if labelled:
+            options = {**_label_options(name, preparation, classes), **reading.options()}
+        try:
+            return preparation.read(path, format=name, **options)
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
+
+def _label_options(name: str, preparation: Preparation, classes: Any) -> dict[str, Any]:
+    """Return where the labels are, if they are where they were in training."""
+    if name in NUMBERED:
+        return {}
+    if preparation.label_list is None or name == "arff":
+        return {"labels": [str(label) for label in classes]}
+    return {"labels": preparation.label_list, "separator": preparation.separator}
+
+
+def _require_like(source: str, preparation: Preparation, data: Data) -> None:
+    names = data.feature_names
+    if data.X.shape[1] != preparation.n_features or (
+        names is not None and list(names) != preparation.feature_names()
+    ):
+        raise ValueError(
+            f"data set {source!r} has other features than the model was fitted on "
+            f"({data.X.shape[1]}, not {preparation.n_features}, or by other names)"
+        )
+
+
+def _aligned(data: Data, classes: Any) -> sparse.csr_array:
+    """Return label sets with a column for each label of the model, in its order."""
+    names = range(data.Y.shape[1]) if data.label_names is None else data.label_names
+    column_of = {str(name): column for column, name in enumerate(names)}
+    wanted = [column_of.pop(str(label), -1) for label in classes]
+    counts = data.Y.sum(axis=0)
+    unknown = [name for name, column in column_of.items() if counts[column]]
+    if unknown:
+        shown = ", ".join(unknown[:_NAMES_SHOWN]) + (", ..." * (len(unknown) > _NAMES_SHOWN))
+        note(f"note: labels unknown to the model are left out: {shown}")
+    # A label of the model that occurs in no row here gets the empty column at the end.
+    empty = sparse.csr_array((data.Y.shape[0], 1), dtype=data.Y.dtype)
+    wide = sparse.csr_array(sparse.hstack([data.Y, empty], format="csr"))
+    return sparse.csr_array(wide[:, np.asarray(wanted)])
+
+
+def is_catalogued(source: str) -> bool:
+    """Tell whether a data set of the catalogue is meant, and no file."""
+    return source in CATALOGUE and not Path(source).exists()
+
+
+@contextmanager
+def _as_file(source: str) -> Iterator[Path]:
+    """Give the file; what comes from standard input is put into one for a while."""
+    if source != STDIN:
+        path = Path(source)
+        if not path.exists() and path.name == source and not path.suffix:
+            raise ValueError(
+                f"no file and no data set of the catalogue is called {source!r}; "
+                f"the sets are {', '.join(CATALOGUE)}"
+            )
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "stdin")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield path
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "standard input")) from None
+
+
+def _read(path: Path, name: str | None, options: dict[str, Any]) -> Data:
+    try:
+        return read(path, format=name, **options)
+    except TypeError as error:  # an option that the format does not have
+        raise ValueError(str(error)) from None

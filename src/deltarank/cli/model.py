@@ -1,0 +1,74 @@
+"""A ranker with what it takes to rank the rows of a file: one model file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.datasets import Preparation
+from deltarank.progress import progress
+from deltarank.storage import ModelFileError, load_with_extra, save
+from deltarank.threads import row_blocks
+
+CELLS_PER_CHUNK = 1_000_000
+KEY = "preparation"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted ranker, and how rows of a file become its features."""
+
+    ranker: Any
+    preparation: Preparation
+
+    @classmethod
+    def load(cls, path: Path) -> "Model":
+        """Read a model file, also one that was saved without a preparation."""
+        ranker, extra = load_with_extra(path)
+        names = getattr(ranker, "feature_names_in_", None)
+        if names is not None:
+            del ranker.feature_names_in_  # features come as plain arrays here
+        if not isinstance(extra, dict) or KEY not in extra:
+            known = None if names is None else tuple(map(str, names))
+            return cls(ranker, Preparation(ranker.n_features_in_, names=known))
+        try:
+            preparation = Preparation.from_json(extra[KEY])
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(path, str(error)) from None
+        if preparation.n_features != ranker.n_features_in_:
+            raise ModelFileError(path, "its ranker and its preparation have not the same features")
+        return cls(ranker, preparation)
+
+    def save(self, path: Path) -> None:
+        """Write the model file, whole or not at all."""
+        save(self.ranker, path, extra={KEY: self.preparation.to_json()})
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Names of the labels."""
+        return np.asarray(self.ranker.classes_)
+
+    def find_label(self, name: str) -> Any:
+        """Return the label that a command calls so; numbers are typed like names."""
+        found = [label for label in self.classes.tolist() if str(label) == name]
+        return found[0] if found else name
+
+    def scores(self, X: Any) -> NDArray[Any]:
+        """Return a score a row and label, also where two classes share one."""
+        scores = self.ranker.decision_function(X)
+        return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+    def chunks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield the scores of some rows at a time, and show how far it is."""
+        n_rows = X.shape[0]
+        with progress("scoring", n_rows) as done:
+            for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes))):
+                yield rows, self.scores(X[rows])
+                done(rows.stop)
+
+    def all_scores(self, X: Any) -> NDArray[Any]:
+        """Return the scores of all rows."""
+        return np.concatenate([scores for _, scores in self.chunks(X)])

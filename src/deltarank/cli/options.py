@@ -1,0 +1,125 @@
+"""Options that commands share."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+TrainingData = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (CSV, TSV, JSON lines, Parquet, Arrow, ARFF, LIBSVM or XMC, plain or packed), "
+        "- for standard input, or the name of a data set of the catalogue.",
+    ),
+]
+NewData = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file of any format, - for standard input, or a data set of the catalogue, whose "
+        "test rows are taken.",
+    ),
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, from deltarank fit.")]
+Format = Annotated[str | None, typer.Option("--from", help="Format to read; told by the content.")]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="Label columns of 0 and 1, joined by commas; for ARFF also their number "
+        "(negative: the last ones) or an XML file."
+    ),
+]
+LabelList = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of a table that holds label lists; found if it is called labels, label, tags, "
+        "tag or categories."
+    ),
+]
+Separator = Annotated[
+    str | None, typer.Option(help="Stands between labels of a list; a comma by default.")
+]
+Text = Annotated[list[str] | None, typer.Option(help="Column of text.")]
+Categorical = Annotated[list[str] | None, typer.Option(help="Column of categories.")]
+Ignore = Annotated[list[str] | None, typer.Option(help="Column to leave out.")]
+Tune = Annotated[
+    bool | None,
+    typer.Option(
+        "--tune/--no-tune",
+        help="Choose C or the rounds by cross-validation; the default for logistic and kernel.",
+        show_default=False,
+    ),
+]
+Penalty = Annotated[
+    float | None,
+    typer.Option("--C", help="Inverse of the penalty's strength (logistic, kernel, pairwise)."),
+]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Stumps (adaboost...) or updates (lllr).")]
+Weight = Literal["rank", "uniform", "recall", "ndcg", "min"]
+RowWeight = Annotated[
+    Weight,
+    typer.Option(help="What a row counts, by its labels; rank is consistent for rank loss."),
+]
+RankerName = Literal[
+    "logistic", "kernel", "adaboost", "adaboost-mr", "adaboost-mh", "lllr", "pairwise"
+]
+Seed = Annotated[int, typer.Option(min=0, help="For everything random, such as folds.")]
+
+
+def _set_threads(threads: int | None) -> None:
+    if threads is not None:
+        os.environ["DELTARANK_NUM_THREADS"] = str(threads)
+
+
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, callback=_set_threads, help="Threads to use; all cores by default."),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is to be read, as far as the options say."""
+
+    format: str | None = None
+    labels: str | None = None
+    label_list: str | None = None
+    separator: str | None = None
+    text: list[str] | None = None
+    categorical: list[str] | None = None
+    ignore: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.labels is not None and self.label_list is not None:
+            raise typer.BadParameter("--labels and --label-list exclude each other")
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of `deltarank.datasets.read` that were given."""
+        labels = self.label_list if self.label_list is not None else label_option(self.labels)
+        options = {
+            "labels": labels,
+            "separator": self.separator,
+            "text": self.text,
+            "categorical": self.categorical,
+            "ignore": self.ignore,
+        }
+        return {name: value for name, value in options.items() if value is not None and value != []}
+
+
+def label_option(text: str | None) -> Any:
+    """Read what ``--labels`` says: a number, an XML file, or names joined by commas.
+
+    Examples
+    --------
+    >>> label_option("-6"), label_option("a,b"), label_option("set.xml")
+    (-6, ['a', 'b'], 'set.xml')
+    """
+    if text is None or text.endswith(".xml"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        return text.split(",")

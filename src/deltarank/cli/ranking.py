@@ -1,0 +1,76 @@
+"""Rankings as text: a table for people, JSON lines or CSV for programs; some rows at a time."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.cli.model import Model
+from deltarank.cli.show import terminal
+from deltarank.rankers.base import select_in_threads
+from deltarank.report.tables import cell
+
+# A row's number, its labels, best first, and their scores.
+Ranking = tuple[int, list[Any], list[float]]
+ROWS_PER_TABLE = 1000
+
+
+def write_rankings(model: Model, X: Any, top: int, kind: str, out: TextIO) -> None:
+    """Write the best labels of each row as they come."""
+    WRITERS[kind](rankings(model, X, top), out)
+
+
+def rankings(model: Model, X: Any, top: int) -> Iterator[Ranking]:
+    """Yield the best labels of each row, in the order of the rows."""
+    classes = model.classes
+    for rows, scores in model.chunks(X):
+        ranked = np.empty((len(scores), min(top, len(classes))), np.intp)
+        select_in_threads(scores, ranked)
+        best: NDArray[Any] = np.take_along_axis(scores, ranked, axis=1)
+        for place, (labels, values) in enumerate(zip(ranked, best, strict=True)):
+            yield rows.start + place, classes[labels].tolist(), values.tolist()
+
+
+def _write_json_lines(found: Iterator[Ranking], out: TextIO) -> None:
+    for row, labels, scores in found:
+        line = {"row": row, "labels": labels, "scores": [round(score, 6) for score in scores]}
+        out.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _write_csv(found: Iterator[Ranking], out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["row", "place", "label", "score"])
+    for row, labels, scores in found:
+        for place, (label, score) in enumerate(zip(labels, scores, strict=True), start=1):
+            writer.writerow([row, place, label, round(score, 6)])
+
+
+def _write_table(found: Iterator[Ranking], out: TextIO) -> None:
+    from rich.table import Table
+
+    console = terminal()
+    console.file = out
+    table = Table()
+    for ranking in found:
+        row, labels, scores = ranking
+        if not table.columns:
+            table.add_column("row", justify="right")
+            for place in range(1, len(labels) + 1):
+                table.add_column(str(place))
+        shown = [f"{label} {cell(round(s, 2))}" for label, s in zip(labels, scores, strict=True)]
+        table.add_row(str(row), *shown)
+        if table.row_count == ROWS_PER_TABLE:
+            console.print(table)
+            table = Table()
+    if table.row_count:
+        console.print(table)
+
+
+WRITERS: dict[str, Callable[[Iterator[Ranking], TextIO], None]] = {
+    "table": _write_table,
+    "jsonl": _write_json_lines,
+    "csv": _write_csv,
+}

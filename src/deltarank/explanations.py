@@ -1,0 +1,244 @@
+"""Why one label stands above another: what each feature adds to the difference of their scores."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from deltarank.rankers.base import Ranker
+from deltarank.rankers.linear import LinearRanker
+from deltarank.rankers.parameters import positive_integer
+from deltarank.rankers.staged import StagedSearchCV
+from deltarank.rankers.stumps import StumpRanker
+
+Floats = NDArray[np.float64]
+
+
+class Explanation(NamedTuple):
+    """What puts one label above another in a row.
+
+    Attributes
+    ----------
+    features : sequence
+        Names of the features, or their numbers.
+    contributions : array of shape (d,)
+        What each feature adds to the difference of the scores.
+    intercept : float
+        What no feature adds.
+    """
+
+    features: Sequence[Any]
+    contributions: Floats
+    intercept: float
+
+    @property
+    def difference(self) -> float:
+        """The score of the first label less that of the second: the sum of all the above."""
+        return math.fsum([*self.contributions, self.intercept])
+
+    def largest(self, n: int | None = None) -> list[tuple[Any, float]]:
+        """Return the features that add something, and what, the most important first."""
+        return _largest(self.features, self.contributions, n)
+
+
+def explain(
+    ranker: Any, x: Any, a: Any, b: Any, *, feature_names: Sequence[Any] | None = None
+) -> Explanation:
+    """Tell which features put label `a` above label `b` in a row.
+
+    For a linear ranker a feature adds the difference of the labels' coefficients times its value,
+    for a boosted one the votes of the stumps that ask for it. Together with the intercept that is
+    the difference of the scores, whole: nothing is approximated.
+
+    Parameters
+    ----------
+    ranker : fitted ranker
+        Linear or boosted; scores of a kernel are no sums over features, and are refused.
+    x : array, sparse matrix or data frame
+        One row.
+    a, b : labels
+        As in ``ranker.classes_``.
+    feature_names : sequence, optional
+        By default those of the data frame the ranker was fitted on, else numbers.
+
+    Examples
+    --------
+    >>> from deltarank import LogisticRanker, explain
+    >>> X = [[30, 0.1], [28, 0.2], [2, 0.9], [-5, 0.8], [12, 0.7], [25, 0.6]]
+    >>> Y = [{"beach"}, {"beach"}, {"museum"}, {"museum"}, {"museum"}, {"beach", "museum"}]
+    >>> ranker = LogisticRanker().fit(X, Y)
+    >>> found = explain(ranker, [29, 0.1], "beach", "museum", feature_names=["warmth", "rain"])
+    >>> [feature for feature, _ in found.largest()]
+    ['warmth', 'rain']
+    >>> beach, museum = ranker.decision_function([[29, 0.1]])[0]
+    >>> bool(abs(found.difference - (beach - museum)) < 1e-12)
+    True
+    """
+    ranker = _explainable(ranker)
+    first, second = (_find_label(ranker, label) for label in (a, b))
+    row = _single_row(ranker, x)
+    plus, minus = (_part(ranker, row, label) for label in (first, second))
+    return Explanation(_names(ranker, feature_names), plus[0] - minus[0], float(plus[1] - minus[1]))
+
+
+def top_features(
+    ranker: Any, label: Any, n: int | None = 10, *, feature_names: Sequence[Any] | None = None
+) -> list[tuple[Any, float]]:
+    """Return the features that move a label's score most, and by how much.
+
+    For a linear ranker that is the coefficient: what the score gains as the feature rises by 1. For
+    a boosted one it is the largest change of the score, up or down, as the feature rises.
+
+    Parameters
+    ----------
+    ranker : fitted ranker
+        Linear or boosted.
+    label : label
+        As in ``ranker.classes_``.
+    n : int, optional
+        How many features at most; None for all that have an effect.
+    feature_names : sequence, optional
+        As in `explain`.
+
+    Examples
+    --------
+    >>> from deltarank import LogisticRanker, top_features
+    >>> ranker = LogisticRanker().fit([[0, 5.0], [1, 5.0]], [{"low"}, {"high"}])
+    >>> [(feature, effect > 0) for feature, effect in top_features(ranker, "high")]
+    [(0, True)]
+    """
+    ranker = _explainable(ranker)
+    column, sign = _column(ranker, _find_label(ranker, label))
+    return _largest(_names(ranker, feature_names), sign * _kind(ranker).effects(ranker, column), n)
+
+
+def _explainable(ranker: Any) -> Any:
+    check_is_fitted(ranker)
+    if isinstance(ranker, StagedSearchCV):
+        ranker = ranker.best_ranker_
+    if not isinstance(ranker, tuple(_KINDS)):
+        raise ValueError(
+            f"only linear and boosted rankers can be explained, whose scores are sums over "
+            f"features; got {type(ranker).__name__} (LogisticRanker and AdaBoostRanker can)"
+        )
+    return ranker
+
+
+def _find_label(ranker: Ranker, label: Any) -> int:
+    classes = ranker.classes_.tolist()
+    if label not in classes:
+        shown = ", ".join(map(repr, classes[:20])) + (", ..." if len(classes) > 20 else "")
+        raise ValueError(f"unknown label {label!r}; the labels are {shown}")
+    return int(classes.index(label))
+
+
+def _single_row(ranker: Ranker, x: Any) -> Floats:
+    if not sparse.issparse(x) and not hasattr(x, "columns") and np.ndim(x) == 1:
+        x = np.asarray(x)[None]
+    rows = ranker._check_rows(x)
+    if rows.shape[0] != 1:
+        raise ValueError(f"x must be one row; got {rows.shape[0]}")
+    row = rows.toarray() if sparse.issparse(rows) else rows
+    return np.asarray(row[0], dtype=np.float64)
+
+
+def _names(ranker: Ranker, given: Sequence[Any] | None) -> Sequence[Any]:
+    n_features = ranker.n_features_in_
+    names = given if given is not None else getattr(ranker, "feature_names_in_", None)
+    if names is None:
+        return range(n_features)
+    if len(names) != n_features:
+        raise ValueError(f"feature_names must have {n_features} names; got {len(names)}")
+    return list(names)
+
+
+def _column(ranker: Ranker, label: int) -> tuple[int, float]:
+    """Return the column of a label's scores; two classes share one, with opposite signs."""
+    if ranker._form == "binary":
+        return 0, 1.0 if label == len(ranker.classes_) - 1 else -1.0
+    return label, 1.0
+
+
+def _part(ranker: Ranker, row: Floats, label: int) -> tuple[Floats, float]:
+    """Return what the features of a row, and nothing, add to the score of a label."""
+    column, sign = _column(ranker, label)
+    features, intercept = _kind(ranker).score(ranker, row, column)
+    return sign * features, sign * intercept
+
+
+def _linear_score(ranker: LinearRanker, row: Floats, column: int) -> tuple[Floats, float]:
+    return ranker.coef_[column].astype(np.float64) * row, float(ranker.intercept_[column])
+
+
+def _coefficients(ranker: LinearRanker, column: int) -> Floats:
+    return ranker.coef_[column].astype(np.float64)
+
+
+def _stump_score(ranker: StumpRanker, row: Floats, column: int) -> tuple[Floats, float]:
+    features, thresholds, votes, constant = _stumps(ranker, column)
+    if not np.isnan(constant):
+        return np.zeros(len(row)), constant
+    values = row[features]
+    branch = np.where(np.isnan(values), 2, np.where(values <= thresholds, 0, 1))
+    cast = votes[np.arange(len(votes)), branch]
+    total: Floats = np.bincount(features, weights=cast, minlength=len(row)).astype(np.float64)
+    return total, 0.0
+
+
+def _largest_changes(ranker: StumpRanker, column: int) -> Floats:
+    """Return, a feature, the largest change of the votes' sum as the feature rises."""
+    features, thresholds, votes, constant = _stumps(ranker, column)
+    changes = np.zeros(ranker.n_features_in_)
+    if not np.isnan(constant):
+        return changes
+    for feature in np.unique(features):
+        mine = np.flatnonzero(features == feature)
+        cuts, which = np.unique(thresholds[mine], return_inverse=True)
+        steps = np.bincount(which, weights=votes[mine, 1] - votes[mine, 0], minlength=len(cuts))
+        # A threshold of infinity sends no value to the right.
+        level = np.concatenate([[0.0], np.cumsum(steps[np.isfinite(cuts)])])
+        rise = float((level - np.minimum.accumulate(level)).max())
+        fall = float((level - np.maximum.accumulate(level)).min())
+        changes[feature] = rise if rise >= -fall else fall
+    return changes
+
+
+def _stumps(ranker: StumpRanker, column: int) -> tuple[NDArray[Any], Floats, Floats, float]:
+    """Return features, thresholds, votes (t, 3) and the constant score, if any, of a label."""
+    votes, constants = ranker.votes_, ranker.constants_
+    if ranker._form == "binary" and votes.shape[2] == 2:
+        # Two labels, of which the score is the difference.
+        votes, constants = np.diff(votes, axis=2), np.diff(constants)
+    shared = ranker.features_.ndim == 1
+    features = ranker.features_ if shared else ranker.features_[:, column]
+    thresholds = ranker.thresholds_ if shared else ranker.thresholds_[:, column]
+    return features, thresholds, votes[:, :, column], float(constants[column])
+
+
+def _largest(features: Sequence[Any], values: Floats, n: int | None) -> list[tuple[Any, float]]:
+    order = np.argsort(-np.abs(values), kind="stable")
+    order = order[values[order] != 0]
+    if n is not None:
+        order = order[: positive_integer(n, "n")]
+    return [(features[j], float(values[j])) for j in order]
+
+
+class _Kind(NamedTuple):
+    """How a kind of ranker adds up scores: those of a row, and the effects of features."""
+
+    score: Callable[[Any, Floats, int], tuple[Floats, float]]
+    effects: Callable[[Any, int], Floats]
+
+
+_KINDS: dict[type[Any], _Kind] = {
+    LinearRanker: _Kind(_linear_score, _coefficients),
+    StumpRanker: _Kind(_stump_score, _largest_changes),
+}
+
+
+def _kind(ranker: Ranker) -> _Kind:
+    return next(kind for family, kind in _KINDS.items() if isinstance(ranker, family))
