@@ -17,8 +17,7 @@ from deltarank import (
     PairwiseRanker,
 )
 
-
-@pytest.mark.parametrize(
+each_ranker = pytest.mark.parametrize(
     "ranker",
     [
         LogisticRanker(),
@@ -31,6 +30,9 @@ from deltarank import (
     ],
     ids=lambda ranker: type(ranker).__name__,
 )
+
+
+@each_ranker
 def test_the_order_in_which_a_sparse_row_lists_its_columns_does_not_matter(ranker):
     generator = np.random.default_rng(0)
     X = generator.normal(size=(80, 9)) * (generator.random((80, 9)) < 0.6)
@@ -46,3 +48,19 @@ def test_the_order_in_which_a_sparse_row_lists_its_columns_does_not_matter(ranke
     found = clone(ranker).fit(backwards, Y)
     np.testing.assert_array_equal(found.decision_function(ordered), wanted)
     np.testing.assert_array_equal(found.decision_function(backwards), wanted)
+
+
+@each_ranker
+def test_entries_listed_twice_count_as_their_sum_and_stay_as_they_were_given(ranker):
+    generator = np.random.default_rng(0)
+    X = generator.integers(0, 3, size=(80, 6)).astype(float)
+    Y = (X[:, :4] + generator.normal(size=(80, 4)) > 1).astype(int)
+    plain = sparse.csr_array(X)
+    twice = sparse.csr_array(
+        (np.repeat(plain.data / 2, 2), np.repeat(plain.indices, 2), 2 * plain.indptr), shape=X.shape
+    )
+    given = twice.copy()
+    wanted = clone(ranker).fit(plain, Y).decision_function(plain)
+    np.testing.assert_array_equal(clone(ranker).fit(twice, Y).decision_function(twice), wanted)
+    np.testing.assert_array_equal(twice.indices, given.indices)
+    np.testing.assert_array_equal(twice.data, given.data)

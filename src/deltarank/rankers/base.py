@@ -55,7 +55,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
         """Check features; sparse ones become CSR, other numbers than float32 become float64.
 
-        Columns of a CSR row come in order: passes and kernels rely on it.
+        Columns of a CSR row come in order and once each: passes and kernels rely on it.
         """
         checked = validate_data(
             self,
@@ -65,8 +65,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             dtype=(np.float64, np.float32),
             ensure_all_finite="allow-nan" if self.accepts_missing_values else True,
         )
-        if sparse.issparse(checked) and not checked.has_sorted_indices:
-            return checked.sorted_indices()
+        if sparse.issparse(checked) and not checked.has_canonical_format:
+            checked = checked.copy()
+            checked.sum_duplicates()
         return checked
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
