@@ -1,7 +1,7 @@
 """Commands; thin: parse, call, show. Heavy imports stay inside them, so that --help is instant."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -87,6 +87,12 @@ def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
     try:
         app()
-    except (ValueError, OSError, ImportError) as error:
-        typer.echo(f"deltarank: {error}", err=True)
-        raise SystemExit(1) from None
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (ValueError, ImportError) as error:
+        _fail(str(error))
+
+
+def _fail(problem: str) -> NoReturn:
+    typer.echo(f"deltarank: {problem}", err=True)
+    raise SystemExit(1)
