@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 
 import numpy as np
@@ -22,30 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import real_data
 from deltarank import LogisticRanker, LogisticRankerCV, instance_weights, metrics, rank_loss
-
-THREADS = 2
-
-
-def timed(function, repeats=1):
-    """Return the best time of several and the last result."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        best = min(best, time.perf_counter() - start)
-    return best, result
-
-
-def table(title, head):
-    print(f"\n### {title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
-
-
-def row(*cells):
-    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
-
-
-def seconds(value):
-    return f"{value:.3f} s" if value < 10 else f"{value:.1f} s"
+from measure import THREADS, row, seconds, table, timed
 
 
 def total_objective(coef, intercept, X, Y, weights, C):

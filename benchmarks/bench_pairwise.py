@@ -6,7 +6,6 @@ real data sets in DELTARANK_DATA. Prints a Markdown table a section.
 
 import os
 import sys
-import time
 from functools import partial
 
 import numpy as np
@@ -19,26 +18,7 @@ from deltarank.labels import label_sets
 from deltarank.passes.pairwise import PAIR_LOSSES
 from deltarank.passes.parallel import ParallelUpdate
 from deltarank.threads import row_blocks, run
-
-THREADS = 2
-
-
-def timed(function, repeats=1):
-    """Return the best time of several and the last result."""
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        best = min(best, time.perf_counter() - start)
-    return best, result
-
-
-def table(title, head):
-    print(f"\n### {title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
-
-
-def row(*cells):
-    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+from measure import THREADS, row, table, timed
 
 
 def ms(value):

@@ -18,6 +18,7 @@ from scipy.io import arff
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from deltarank.datasets import read
+from measure import row, table
 
 FOLDER = Path(os.environ.get("DELTARANK_DATA", "."))
 SETS = {
@@ -33,14 +34,6 @@ def best_of(function, repeats):
         result = function()
         times.append(time.perf_counter() - start)
     return min(times), result
-
-
-def table(title, head):
-    print(f"\n### {title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
-
-
-def row(*cells):
-    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 def text_files(folder):
