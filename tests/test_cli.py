@@ -23,7 +23,7 @@ def run(*arguments, **options):
 @pytest.fixture(scope="module")
 def section4(tmp_path_factory):
     folder = tmp_path_factory.mktemp("out")
-    return run("reproduce", "section4", "--out", str(folder)), folder
+    return run("reproduce", "section4", "--seed", "7", "--out", str(folder)), folder
 
 
 def test_section4_says_that_univariate_surrogates_rank_rightly_and_pairwise_ones_do_not(section4):
@@ -47,6 +47,7 @@ def test_a_pipe_gets_nothing_but_data_and_files_hold_the_same_rows(section4):
     saved = [json.loads(line) for line in (folder / "section4.jsonl").read_text().splitlines()]
     assert len(saved) == len(result.stdout.splitlines()) - 1
     assert saved[0]["scores"] == [0.549306, 0.423649, -0.549306]
+    assert "command: deltarank reproduce section4 --seed 7." in (folder / "report.html").read_text()
     figure = ElementTree.fromstring((folder / "section4.svg").read_text())
     text = " ".join(figure.itertext())
     assert "pairwise logistic" in text

@@ -28,7 +28,9 @@ def reproduce(names: Sequence[str], out: Path, *, full: bool, **changes: Any) ->
     preset = dataclasses.replace(FULL if full else QUICK, **given)
     experiments = [find(name) for name in names or EXPERIMENTS]
     require_folder(out)
-    sections = [_set_up(preset, full)]
+    options = [f"--{name.removeprefix('n_')} {value}" for name, value in given.items()]
+    command = " ".join(["deltarank reproduce", *names, *(["--full"] if full else []), *options])
+    sections = [_set_up(preset, full, command)]
     for experiment in experiments:
         began = time.perf_counter()
         section = _run(experiment, preset, out, notes)
@@ -83,9 +85,8 @@ def _draw(
     return list(drawn.items())
 
 
-def _set_up(preset: Preset, full: bool) -> Section:
+def _set_up(preset: Preset, full: bool, command: str) -> Section:
     size = "the paper's protocol" if full else "a small version of the paper's protocol"
-    command = "deltarank " + " ".join(["reproduce", *(["--full"] if full else [])])
     grids = f"walked upwards until {PATIENCE:g} times the best number brings nothing better"
     return Section(
         "Set-up",
