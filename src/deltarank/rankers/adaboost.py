@@ -14,7 +14,6 @@ from deltarank.kernels.votes import add_label_votes, predict_label_votes, univar
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import bin_features
 from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
-from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.stumps import ROWS_PER_TASK, StumpRanker
 from deltarank.threads import row_blocks
 from deltarank.weights import Weight
@@ -110,27 +109,9 @@ class AdaBoostRanker(StumpRanker):
         self.weight = weight
         self.bins = bins
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdaBoostRanker":
-        """Fit all labels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            NaN is a missing value.
-        y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
-        sample_weight : array of shape (n,), optional
-            Multiplies the weights of the label sets.
-        """
-        self._check_numbers(self.votes)
+    def _check_numbers(self) -> None:
+        super()._check_numbers()
         choose(CRITERIA, self.criterion, "criterion")
-        X = self._check_rows(X, fitting=True)
-        targets = self._check_labels(y, X.shape[0])
-        weights = training_weights(targets, y, self.weight, sample_weight)
-        self.constants_ = constant_scores(targets.labels, weights)
-        counted = weights > 0
-        self._boost(X[counted], targets.labels.take(counted), weights[counted])
-        return self
 
     def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
         bins = bin_features(X, self.bins)

@@ -11,7 +11,6 @@ from deltarank.kernels.votes import predict_shared_votes
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import bin_features
 from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
-from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.boosting_losses import LabelLoss, Loss, PairLoss
 from deltarank.rankers.stumps import StumpRanker
 from deltarank.rankers.targets import Targets
@@ -29,40 +28,8 @@ class SharedStumpRanker(StumpRanker):
     # Scores are this many times the sums of steps.
     score_scale: ClassVar[float] = 1.0
 
-    votes: str
-    weight: Weight
-
     @abstractmethod
     def _loss(self, search: StumpSearch, labels: LabelSets, weights: Any) -> Loss: ...
-
-    def _labels_to_boost(self, targets: Targets) -> LabelSets:
-        return targets.labels
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit all labels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            NaN is a missing value.
-        y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
-        sample_weight : array of shape (n,), optional
-            Multiplies the weights of the label sets.
-        """
-        self._check_numbers(self.votes)
-        X = self._check_rows(X, fitting=True)
-        targets = self._check_labels(y, X.shape[0])
-        labels = self._labels_to_boost(targets)
-        weights = training_weights(targets._replace(labels=labels), y, self.weight, sample_weight)
-        self.constants_ = constant_scores(labels, weights)
-        counted = self._counted(labels, weights)
-        self._boost(X[counted], labels.take(counted), weights[counted])
-        return self
-
-    def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which rows have any loss."""
-        return weights > 0
 
     def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
         bins = bin_features(X, self.bins)
@@ -180,10 +147,10 @@ class AdaBoostMR(SharedStumpRanker):
         self.weight = weight
         self.bins = bins
 
-    def _check_numbers(self, votes: str) -> None:
-        super()._check_numbers(votes)
+    def _check_numbers(self) -> None:
+        super()._check_numbers()
         choose(STEPS, self.step, "step")
-        if votes == "real" and self.step == "exact":
+        if self.votes == "real" and self.step == "exact":
             raise ValueError(
                 'step="exact" is for discrete votes; real votes have a step a branch: '
                 'use votes="discrete" or step="edge"'

@@ -1,5 +1,6 @@
 """What boosted rankers share: features with missing values, votes of stumps, scores by stage."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
@@ -10,10 +11,13 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from deltarank.choices import choose
+from deltarank.labels import LabelSets
 from deltarank.passes.bins import MOST_BINS
-from deltarank.rankers.base import Ranker
+from deltarank.rankers.base import Ranker, constant_scores, training_weights
 from deltarank.rankers.parameters import positive_integer
+from deltarank.rankers.targets import Targets
 from deltarank.threads import row_blocks, run
+from deltarank.weights import Weight
 
 # Rows whose features and scores stay in cache while all stumps pass over them.
 ROWS_PER_BLOCK = 128
@@ -40,6 +44,8 @@ class StumpRanker(Ranker):
     n_stumps: int
     bins: int | None
     shrinkage: float
+    votes: str
+    weight: Weight
     features_: NDArray[np.int32]
     thresholds_: NDArray[np.float64]
     votes_: NDArray[np.float64]
@@ -50,9 +56,9 @@ class StumpRanker(Ranker):
         """Whether NaN may stand in X: it is a branch of its own."""
         return True
 
-    def _check_numbers(self, votes: str) -> None:
+    def _check_numbers(self) -> None:
         positive_integer(self.n_stumps, "n_stumps")
-        choose(VOTES, votes, "votes")
+        choose(VOTES, self.votes, "votes")
         if not 0 < self.shrinkage <= 1:
             raise ValueError(f"shrinkage must be above 0 and at most 1; got {self.shrinkage!r}")
         if self.bins is not None and not 2 <= positive_integer(self.bins, "bins") <= MOST_BINS:
@@ -60,6 +66,40 @@ class StumpRanker(Ranker):
                 f"bins must be from 2 to {MOST_BINS}, or None for every distinct value; "
                 f"got {self.bins!r}"
             )
+
+    def _labels_to_boost(self, targets: Targets) -> LabelSets:
+        """Return the label sets as the loss sees them."""
+        return targets.labels
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit all labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            NaN is a missing value.
+        y : array, sparse matrix, data frame or list of label sets
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
+        sample_weight : array of shape (n,), optional
+            Multiplies the weights of the label sets.
+        """
+        self._check_numbers()
+        X = self._check_rows(X, fitting=True)
+        targets = self._check_labels(y, X.shape[0])
+        labels = self._labels_to_boost(targets)
+        weights = training_weights(targets._replace(labels=labels), y, self.weight, sample_weight)
+        self.constants_ = constant_scores(labels, weights)
+        counted = self._counted(labels, weights)
+        self._boost(X[counted], labels.take(counted), weights[counted])
+        return self
+
+    def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows have any loss."""
+        return weights > 0
+
+    @abstractmethod
+    def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
+        """Fit the stumps to the rows that count, and keep them."""
 
     def staged_decision_function(
         self, X: Any, at: Iterable[int] | None = None
