@@ -17,13 +17,13 @@ from deltarank.experiments import EXPERIMENTS, figure1, find, table1, table2
 from deltarank.experiments.presets import FULL, QUICK
 from deltarank.experiments.published import TABLE1, TABLE2
 from deltarank.experiments.runner import read_rows, run_jobs
-from deltarank.experiments.statistics import (
+from deltarank.experiments.tuning import ALGORITHMS, PATIENCE, Tuning
+from deltarank.statistics import (
     clustered_error,
     paired_bootstrap,
     standard_error,
     wilcoxon_p,
 )
-from deltarank.experiments.tuning import ALGORITHMS, PATIENCE, Tuning
 
 TINY = replace(QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, most_rounds=20)
 JOBS = [{"number": n, "power": 2} for n in range(8)]

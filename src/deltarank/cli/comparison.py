@@ -12,11 +12,11 @@ from deltarank.cli.options import Reading
 from deltarank.cli.show import require_folder, save_rows, show
 from deltarank.cli.training import Recipe, Settings, find_recipe, is_tuned
 from deltarank.datasets import Data
-from deltarank.experiments.statistics import paired_bootstrap, wilcoxon_p
 from deltarank.metrics import rank_loss
 from deltarank.progress import progress
 from deltarank.report.comparison import draw_comparison
 from deltarank.splits import LabelStratifiedKFold
+from deltarank.statistics import paired_bootstrap, wilcoxon_p
 
 Row = dict[str, Any]
 DEFAULT_FOLDS = 5

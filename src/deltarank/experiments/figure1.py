@@ -9,10 +9,10 @@ import numpy as np
 from deltarank.datasets import SyntheticModel
 from deltarank.experiments import Experiment, Job, Row, Table
 from deltarank.experiments.presets import Preset
-from deltarank.experiments.statistics import clustered_error, wilcoxon_p
 from deltarank.experiments.tuning import ALGORITHMS, RIVALS, Tuning
 from deltarank.metrics import rank_loss
 from deltarank.report.curves import draw_curves
+from deltarank.statistics import clustered_error, wilcoxon_p
 
 CASES = ("independent", "dependent")
 # The four of the paper, and two that separate what it leaves mixed: MH has the stumps of MR with

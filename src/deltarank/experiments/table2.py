@@ -12,9 +12,9 @@ from deltarank.datasets.fetch import is_here
 from deltarank.experiments import Experiment, Job, Row, Table
 from deltarank.experiments.presets import Preset
 from deltarank.experiments.published import TABLE2
-from deltarank.experiments.statistics import paired_bootstrap
 from deltarank.experiments.tuning import ALGORITHMS, RIVALS, Tuning
 from deltarank.metrics import rank_loss
+from deltarank.statistics import paired_bootstrap
 
 COLUMNS = ("AB.MR", "WBR-AB", "LLLR", "WBR-LR", "AB.MH", "BR", "WBR-KLR")
 VARIANTS = ("raw", "standardised")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from deltarank.report.figures import new_figure
+from deltarank.statistics import clustered_error
 
 Row = dict[str, Any]
 # A colour a ranker; pairwise ones are dashed.
@@ -61,14 +62,10 @@ def _regrets(panel: Any, rows: list[Row], case: str, names: Sequence[str]) -> No
         sizes, values = _by_size(rows, case, name, "regret")
         models = _by_size(rows, case, name, "model")[1]
         means = [v.mean() for v in values]
-        errors = [_error(v, m) for v, m in zip(values, models, strict=True)]
-        panel.errorbar(sizes, means, errors, capsize=2, label=name, **_style(name))
+        errors = [clustered_error(v, m) for v, m in zip(values, models, strict=True)]
+        # One model alone has no error to draw.
+        panel.errorbar(sizes, means, np.nan_to_num(errors), capsize=2, label=name, **_style(name))
     panel.axhline(0, color="tab:blue", linewidth=1)
-
-
-def _error(values: Any, models: Any) -> float:
-    means = [values[models == model].mean() for model in np.unique(models)]
-    return float(np.std(means, ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0
 
 
 def _by_size(rows: list[Row], case: str, name: str, key: str) -> tuple[list[int], list[Any]]:
