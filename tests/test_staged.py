@@ -11,6 +11,7 @@ from deltarank import (
     AdaBoostMR,
     AdaBoostRanker,
     LogisticRanker,
+    LogLinearRanker,
     StagedSearchCV,
     instance_weights,
 )
@@ -37,14 +38,43 @@ def test_the_search_is_a_grid_search_with_one_fit_a_fold(ranker):
     assert_array_equal(ours.decision_function(X), slow.decision_function(X))
 
 
-def test_each_fold_is_fitted_once(monkeypatch):
+def test_each_fold_is_fitted_once_and_no_further_than_patience_allows(monkeypatch):
     fits = []
-    plain = AdaBoostMH.fit
-    monkeypatch.setattr(
-        AdaBoostMH, "fit", lambda self, *data: (fits.append(self.n_stumps), plain(self, *data))[1]
-    )
-    search = StagedSearchCV(AdaBoostMH(), rounds=GRID, cv=4, random_state=0).fit(X, Y)
-    assert fits == [30] * 4 + [search.best_rounds_]
+    plain = AdaBoostMH.fit_stages
+
+    def fit_stages(self, *data, stages):
+        mine = []
+        fits.append(mine)
+        for stage, ranker in zip(stages, plain(self, *data, stages=stages), strict=True):
+            mine.append((stage, len(ranker.features_)))
+            yield ranker
+
+    monkeypatch.setattr(AdaBoostMH, "fit_stages", fit_stages)
+    grid = [1, 2, 5, 10, 20]
+    search = StagedSearchCV(AdaBoostMH(), rounds=grid, cv=4, patience=2, random_state=0).fit(X, Y)
+    tried = [(stage, stage) for stage in search.cv_results_["param_rounds"]]
+    best = search.best_rounds_
+    assert fits == [tried] * 4 + [[(best, best)]]
+
+
+@pytest.mark.parametrize("votes", ["discrete", "real"])
+@pytest.mark.parametrize(
+    "ranker", [AdaBoostRanker(), AdaBoostMR(), AdaBoostMH(), LogLinearRanker()], ids=str
+)
+def test_stages_of_a_fit_are_the_fits_with_fewer_rounds(ranker, votes):
+    if "votes" in ranker.get_params():
+        ranker = clone(ranker).set_params(votes=votes)
+    labels = Y.copy()
+    labels[:, 0] = X[:, 0] > 0  # a label with a single stump
+    stages = [1, 2, 7]
+    growing = clone(ranker).set_params(**{ranker.rounds_parameter: 7})
+    staged = None
+    for stage, fitted in zip(stages, growing.fit_stages(X, labels, stages=stages), strict=True):
+        alone = clone(ranker).set_params(**{ranker.rounds_parameter: stage}).fit(X, labels)
+        staged = staged or fitted.staged_decision_function(X, at=stages)
+        assert_allclose(next(staged), alone.decision_function(X), atol=1e-12)
+        if ranker.rounds_parameter != "n_stumps" or stage > 1 or votes == "real":
+            assert_allclose(fitted.decision_function(X), alone.decision_function(X), atol=1e-12)
 
 
 def test_patience_leaves_out_what_is_far_beyond_the_best(monkeypatch):
@@ -106,7 +136,7 @@ def test_sample_weights_reach_fits_and_scores():
 
 
 def test_what_cannot_be_staged_is_refused():
-    with pytest.raises(ValueError, match="staged_decision_function, as boosted rankers do"):
+    with pytest.raises(ValueError, match="fit_stages and staged_decision_function, as boosted"):
         StagedSearchCV(LogisticRanker()).fit(X, Y)
     with pytest.raises(ValueError, match="rounds must hold at least one number"):
         StagedSearchCV(AdaBoostMH(), rounds=[]).fit(X, Y)

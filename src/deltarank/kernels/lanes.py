@@ -1,7 +1,9 @@
-"""Eight numbers as one vector: the innermost steps of histograms and of the search in them.
+"""Eight numbers as one vector: the innermost steps of histograms, weights and the search in them.
 
 LLVM turns a loop into vector code only when it is long, and a row of eight cells is not. So these
-two operations are written in vector instructions of LLVM, which fit themselves to any processor.
+operations are written in vector instructions of LLVM, which fit themselves to any processor.
+Each takes rows of C-contiguous arrays of shape (k, LANES), an array and a number a row; a number
+of its own stands for a row of equal ones.
 """
 
 from llvmlite import ir
@@ -12,44 +14,144 @@ from numba.extending import intrinsic
 LANES = 8
 
 
-def _row_operation(combine):
-    """Return the typing and code of ``target[row] = combine(target[row], source[line])``."""
+class _Row:
+    """A row of an array, as a vector in memory."""
 
-    def pointer(context, builder, array_type, array, index_type, index):
+    def __init__(self, context, builder, array_type, array, index_type, index):
         data = context.make_array(array_type)(context, builder, array).data
         index = context.cast(builder, index, index_type, types.intp)
         cell = builder.gep(data, [builder.mul(index, context.get_constant(types.intp, LANES))])
-        lanes = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
-        return builder.bitcast(cell, lanes.as_pointer())
+        self.type = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
+        self._builder, self._align = builder, array_type.dtype.bitwidth // 8
+        self._pointer = builder.bitcast(cell, self.type.as_pointer())
+
+    @property
+    def zero(self):
+        return ir.Constant(self.type, None)
+
+    def load(self):
+        return self._builder.load(self._pointer, align=self._align)
+
+    def store(self, vector):
+        self._builder.store(vector, self._pointer, align=self._align)
+
+
+class _Number:
+    """A number as a vector."""
+
+    def __init__(self, builder, number):
+        self._builder, self._number = builder, number
+
+    def load(self):
+        vector = ir.VectorType(self._number.type, LANES)
+        first = ir.Constant(ir.IntType(32), 0)
+        one = self._builder.insert_element(ir.Constant(vector, ir.Undefined), self._number, first)
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+        return self._builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), everywhere)
+
+
+def _operation(steps):
+    """Return the typing and code of an operation: ``steps(builder, *rows)`` may return a number."""
 
     def codegen(context, builder, signature, arguments):
-        target, row, source, line = zip(signature.args, arguments, strict=True)
-        to = pointer(context, builder, *target, *row)
-        other = pointer(context, builder, *source, *line)
-        align = signature.args[0].dtype.bitwidth // 8
-        found = combine(builder, builder.load(to, align=align), builder.load(other, align=align))
-        builder.store(found, to, align=align)
-        return context.get_dummy_value()
+        parts = iter(zip(signature.args, arguments, strict=True))
+        rows = [
+            _Row(context, builder, kind, value, *next(parts))
+            if isinstance(kind, types.Array)
+            else _Number(builder, value)
+            for kind, value in parts
+        ]
+        found = steps(builder, *rows)
+        return context.get_dummy_value() if found is None else found
 
-    def typing(typing_context, target, row, source, line):
-        if target.dtype != source.dtype or target.layout != "C" or source.layout != "C":
+    def typing(returned, *arguments):
+        if any(isinstance(kind, types.Array) and kind.layout != "C" for kind in arguments):
             return None
-        return types.void(target, row, source, line), codegen
+        return returned(*arguments), codegen
 
     return typing
 
 
+@_operation
+def _add(builder, target, source):
+    target.store(builder.fadd(target.load(), source.load()))
+
+
+@_operation
+def _lower(builder, target, source):
+    new, old = source.load(), target.load()
+    target.store(builder.select(builder.fcmp_ordered("<", new, old), new, old))
+
+
+@_operation
+def _weigh(builder, target, source, signs, relevant, other):
+    is_relevant = builder.icmp_signed(">", signs.load(), signs.zero)
+    factor = builder.select(is_relevant, relevant.load(), other.load())
+    target.store(builder.fmul(source.load(), factor))
+
+
+@_operation
+def _add_sides(builder, relevant, other, source, signs):
+    is_relevant = builder.icmp_signed(">", signs.load(), signs.zero)
+    cells = source.load()
+    mine = builder.select(is_relevant, cells, source.zero)
+    rest = builder.select(is_relevant, source.zero, cells)
+    relevant.store(builder.fadd(relevant.load(), mine))
+    other.store(builder.fadd(other.load(), rest))
+
+
+@_operation
+def _keep_relevant(builder, target, source, signs):
+    is_relevant = builder.icmp_signed(">", signs.load(), signs.zero)
+    target.store(builder.select(is_relevant, source.load(), source.zero))
+
+
+@_operation
+def _sum(builder, source):
+    name = f"llvm.vector.reduce.fadd.v{LANES}f{32 if source.type.element == ir.FloatType() else 64}"
+    kind = ir.FunctionType(source.type.element, [source.type.element, source.type])
+    reduce = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    nothing = ir.Constant(source.type.element, 0.0)
+    return builder.call(reduce, [nothing, source.load()], fastmath=("reassoc",))
+
+
 @intrinsic
 def add_lanes(typing_context, target, row, source, line):
-    """Add ``source[line]`` to ``target[row]``; both C-contiguous, of shape (k, LANES)."""
-    add = _row_operation(lambda builder, a, b: builder.fadd(a, b))
-    return add(typing_context, target, row, source, line)
+    """Add ``source[line]`` to ``target[row]``."""
+    return _add(types.void, target, row, source, line)
 
 
 @intrinsic
 def min_lanes(typing_context, target, row, source, line):
     """Lower ``target[row]`` to ``source[line]`` wherever that is less."""
-    least = _row_operation(
-        lambda builder, a, b: builder.select(builder.fcmp_ordered("<", b, a), b, a)
-    )
-    return least(typing_context, target, row, source, line)
+    return _lower(types.void, target, row, source, line)
+
+
+@intrinsic
+def weigh_lanes(typing_context, target, row, source, line, signs, k, relevant, i, other, j):
+    """Set ``target[row]`` to ``source[line]`` times ``relevant[i]`` or ``other[j]``, by signs."""
+    return _weigh(types.void, target, row, source, line, signs, k, relevant, i, other, j)
+
+
+@intrinsic
+def scale_lanes(typing_context, target, row, source, line, signs, k, relevant, other):
+    """Set ``target[row]`` to ``source[line]`` times one of two numbers, by signs."""
+    return _weigh(types.void, target, row, source, line, signs, k, relevant, other)
+
+
+@intrinsic
+def add_sides(typing_context, relevant, i, other, j, source, row, signs, line):
+    """Add ``source[row]`` to ``relevant[i]`` where signs are positive, else to ``other[j]``."""
+    return _add_sides(types.void, relevant, i, other, j, source, row, signs, line)
+
+
+@intrinsic
+def keep_relevant(typing_context, target, row, source, line, signs, i):
+    """Set ``target[row]`` to ``source[line]`` where signs are positive, else to 0."""
+    return _keep_relevant(types.void, target, row, source, line, signs, i)
+
+
+@intrinsic
+def sum_lanes(typing_context, source, row):
+    """Return the sum of ``source[row]``."""
+    return _sum(source.dtype, source, row)

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from deltarank.kernels.elementary import logarithm
-from deltarank.kernels.lanes import LANES, add_lanes, min_lanes
+from deltarank.kernels.lanes import LANES, add_lanes, add_sides, min_lanes
 from deltarank.kernels.logistic import FAST
 
 CRITERIA = {"entropy": 0, "error": 1, "z": 2}
@@ -150,3 +150,56 @@ def add_impurities(weights, relevant, n_values, n_bins, criterion, totals):
             half = (row[0] + row[1]) + (row[2] + row[3])
             totals[f, b] += half + ((row[4] + row[5]) + (row[6] + row[7]))
         totals[f, n_values[f] - 1 :] = np.inf
+
+
+@njit(nogil=True, cache=True)
+def compact_split(codes, n_values, n_bins, cells, signs, criterion, tie, relevant, other, sums):
+    """Find the split that is purest for all labels together, where few features have it all cached.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (f, n)
+    cells, signs : ndarray, shape (tiles * n, LANES)
+    relevant, other : ndarray, shape (tiles * f * n_bins, LANES)
+        Scratch: the histograms of all features and tiles.
+    sums : ndarray of float64, shape (3, 2, tiles * LANES)
+        Set to the weight and the relevant weight of the branches left, right and missing.
+
+    Returns
+    -------
+    feature, cut : int
+    """
+    n_features, n_rows = codes.shape
+    n_lines = n_features * n_bins
+    n_tiles = cells.shape[0] // n_rows
+    relevant[:], other[:] = 0, 0
+    impurities = np.zeros((n_features, n_bins))
+    for tile in range(n_tiles):
+        for i in range(n_rows):
+            line = tile * n_rows + i
+            for f in range(n_features):
+                bin_line = tile * n_lines + f * n_bins + codes[f, i]
+                add_sides(relevant, bin_line, other, bin_line, cells, line, signs, line)
+        mine = slice(tile * n_lines, (tile + 1) * n_lines)
+        add_impurities(
+            relevant[mine] + other[mine], relevant[mine].copy(), n_values, n_bins, criterion,
+            impurities,
+        )  # fmt: skip
+    # Every feature's histogram adds up to the same total.
+    slack = tie * (relevant[:n_bins].sum() + other[:n_bins].sum())
+    for tile in range(1, n_tiles):
+        first = slice(tile * n_lines, tile * n_lines + n_bins)
+        slack += tie * (relevant[first].sum() + other[first].sum())
+    best = np.flatnonzero(impurities.ravel() <= impurities.min() + slack)[0]
+    feature, cut = best // n_bins, best % n_bins
+    if np.isinf(impurities[feature, cut]):
+        cut = n_values[feature] - 1
+    sums[:] = 0
+    for b in range(n_bins):
+        branch = 0 if b <= cut else (1 if b < n_values[feature] else 2)
+        for tile in range(n_tiles):
+            line = tile * n_lines + feature * n_bins + b
+            for lane in range(LANES):
+                sums[branch, 0, tile * LANES + lane] += relevant[line, lane] + other[line, lane]
+                sums[branch, 1, tile * LANES + lane] += relevant[line, lane]
+    return feature, cut

@@ -9,7 +9,15 @@ import numpy as np
 from numba import njit
 
 from deltarank.kernels.elementary import exponential
-from deltarank.kernels.lanes import LANES, add_lanes
+from deltarank.kernels.lanes import (
+    LANES,
+    add_lanes,
+    add_sides,
+    keep_relevant,
+    scale_lanes,
+    sum_lanes,
+    weigh_lanes,
+)
 from deltarank.kernels.logistic import FAST
 
 ROWS_PER_BLOCK = 64
@@ -31,7 +39,7 @@ def add_label_votes(codes, cuts, missing, votes, scores):
 
 @njit(nogil=True, cache=True)
 def add_shared_votes(branches, votes, scores):
-    """Add the votes of one stump for all lanes: ``branches`` (n,), ``votes`` (3, LANES)."""
+    """Add to all lanes the votes of each row's branch (or bin): ``votes`` (branches, LANES)."""
     for i in range(scores.shape[0]):
         add_lanes(scores, i, votes, branches[i])
 
@@ -70,22 +78,28 @@ def _total(values):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def pair_weights(scores, signs, log_weights, shift, cells, row_weights):
-    """Set cells to the marginal weights of the pairs of AdaBoost.MR, without their factor 1/2.
+@njit(nogil=True, cache=True)
+def turn_cells(branches, relevant, other, signs, cells):
+    """Multiply cells by what a vote makes of them: ``relevant`` and ``other`` (3, LANES)."""
+    for i in range(cells.shape[0]):
+        weigh_lanes(cells, i, cells, i, signs, i, relevant, branches[i], other, branches[i])
 
-    Row i has the weight rho_i = w_i sum_{p,q} exp((f_q - f_p) / 2 - shift). Its relevant labels
-    share it as exp(-f_p / 2), its irrelevant ones as exp(f_q / 2); each side is centred at its
-    largest term, so that nothing overflows however far scores have drifted.
+
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+def pair_factors(scores, signs, log_weights, shift, factors, scales):
+    """Set what the weights of the pairs of AdaBoost.MR are products of.
+
+    The pair (p, q) of row i weighs w_i exp((f_q - f_p) / 2 - shift). The relevant labels have the
+    factors exp(-f_p / 2), the irrelevant ones exp(f_q / 2), each side centred at its largest, so
+    that nothing overflows however far scores have drifted; ``scales`` takes up the centres.
 
     Parameters
     ----------
-    scores, signs, cells : ndarray, shape (tiles, n, LANES)
-    row_weights : ndarray of float64, shape (n,)
-        Set to rho.
+    scores, signs, factors : ndarray, shape (tiles, n, LANES)
+    scales : ndarray of float64, shape (n,)
     """
     n_tiles, n_rows, _ = scores.shape
-    terms, masked = np.empty((2, n_tiles * LANES), cells.dtype)
+    terms, masked = np.empty((2, n_tiles * LANES), factors.dtype)
     for i in range(n_rows):
         # Which labels are relevant is as good as random: selections, not branches to mispredict.
         for tile in range(n_tiles):
@@ -108,16 +122,44 @@ def pair_weights(scores, signs, log_weights, shift, cells, row_weights):
         for tile in range(n_tiles):
             for lane in range(LANES):
                 sign, k = signs[tile, i, lane], tile * LANES + lane
-                terms[k] = terms[k] if sign != 0 else 0.0
-                masked[k] = terms[k] if sign > 0 else 0.0
-        sum_relevant = _total(masked)
-        sum_other = _total(terms) - sum_relevant
-        scale = math.exp(log_weights[i] + high_relevant + high_other - shift)
-        row_weights[i] = scale * sum_relevant * sum_other
+                factors[tile, i, lane] = terms[k] if sign != 0 else 0.0
+        scales[i] = math.exp(log_weights[i] + high_relevant + high_other - shift)
+
+
+@njit(nogil=True, cache=True)
+def turn_pairs(rows, branches, relevant, other, signs, factors, scales, scale, cells, row_weights):
+    """Multiply factors by what a vote makes of them; set cells to the marginal weights of pairs.
+
+    The cells of a row are its factors times the sum of those on the other side; either side adds
+    up to the weight of the row, which all its pairs have together.
+
+    Parameters
+    ----------
+    rows : (int, int)
+        The first row, and the one behind the last.
+    relevant, other : ndarray, shape (3 * tiles, LANES)
+        What the votes of the branches multiply the factors of either side by.
+    signs, factors, cells : ndarray, shape (tiles * n, LANES)
+    scales, scale : ndarray of shape (n,), float
+        Multiply the weights.
+    row_weights : ndarray of float64, shape (n,)
+    """
+    n_rows = scales.shape[0]
+    n_tiles = factors.shape[0] // n_rows
+    sums, number = np.empty((2, LANES), factors.dtype), factors.dtype.type
+    for i in range(rows[0], rows[1]):
+        sums[:] = 0
         for tile in range(n_tiles):
-            for lane in range(LANES):
-                sign, k = signs[tile, i, lane], tile * LANES + lane
-                cells[tile, i, lane] = terms[k] * scale * (sum_other if sign > 0 else sum_relevant)
+            line, branch = tile * n_rows + i, tile * 3 + branches[i]
+            weigh_lanes(factors, line, factors, line, signs, line, relevant, branch, other, branch)
+            add_sides(sums, 0, sums, 1, factors, line, signs, line)
+        sum_relevant, sum_other = sum_lanes(sums, 0), sum_lanes(sums, 1)
+        weight = scales[i] * scale
+        row_weights[i] = weight * sum_relevant * sum_other
+        for_relevant, for_other = number(weight * sum_other), number(weight * sum_relevant)
+        for tile in range(n_tiles):
+            line = tile * n_rows + i
+            scale_lanes(cells, line, factors, line, signs, line, for_relevant, for_other)
 
 
 @njit(nogil=True, cache=True)
@@ -125,7 +167,7 @@ def pair_agreement(branches, votes, signs, cells, row_weights):
     """Return the weights of the pairs that votes of +-1 order rightly, and wrongly.
 
     ``votes`` (tiles, 3, LANES) of one shared stump; ``cells`` and ``row_weights`` of
-    `pair_weights`.
+    `turn_pairs`.
     """
     right, wrong = 0.0, 0.0
     for i in range(row_weights.shape[0]):
@@ -149,10 +191,7 @@ def pair_agreement(branches, votes, signs, cells, row_weights):
 def take_relevant(cells, signs, rows, relevant):
     """Set line k of ``relevant`` to the cells of row ``rows[k]``, the irrelevant ones to 0."""
     for k in range(rows.shape[0]):
-        for lane in range(LANES):
-            # 1 for +1, 0 for 0 and -1, without a branch.
-            mark = (np.int32(1) + signs[rows[k], lane]) >> np.int32(1)
-            relevant[k, lane] = cells[rows[k], lane] * mark
+        keep_relevant(relevant, k, cells, rows[k], signs, rows[k])
 
 
 @njit(inline="always")

@@ -46,7 +46,7 @@ class Bins(ABC):
         return len(self.thresholds)
 
     @abstractmethod
-    def columns(self, features: NDArray[Any]) -> NDArray[Any]:
+    def columns(self, features: Any) -> NDArray[Any]:
         """Return the codes of some features, (k, n)."""
 
     @abstractmethod
@@ -80,8 +80,8 @@ class DenseBins(Bins):
             ]
         )
 
-    def columns(self, features: NDArray[Any]) -> NDArray[Any]:
-        """See `Bins.columns`."""
+    def columns(self, features: Any) -> NDArray[Any]:
+        """See `Bins.columns`; a slice copies nothing."""
         return self.codes[features]
 
     def fill(self, features: slice, cells: Any, histograms: Any) -> None:
@@ -113,7 +113,7 @@ class SparseBins(Bins):
             _encode(X.data[part], cuts, self.codes[part])
         self.zero_codes = np.array([np.searchsorted(cuts, 0.0) for cuts in self.thresholds])
 
-    def columns(self, features: NDArray[Any]) -> NDArray[Any]:
+    def columns(self, features: Any) -> NDArray[Any]:
         """See `Bins.columns`."""
         codes = np.empty((len(features), self.n_rows), self.codes.dtype)
         for column, feature in zip(codes, features, strict=True):

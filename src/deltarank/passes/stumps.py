@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.kernels.lanes import LANES
-from deltarank.kernels.splits import CRITERIA, add_impurities, best_splits
+from deltarank.kernels.splits import CRITERIA, add_impurities, best_splits, compact_split
 from deltarank.kernels.votes import take_relevant
 from deltarank.labels import LabelSets
-from deltarank.passes.bins import Bins
+from deltarank.passes.bins import Bins, DenseBins
 from deltarank.threads import row_blocks, run
 
 T = TypeVar("T")
@@ -122,6 +122,10 @@ class StumpSearch:
         self.is_small = bins.n_features * tiles.cells.size // LANES < SINGLE_THREAD_WORK
         self._room = (group * bins.n_bins, LANES)
         self._buffers = threading.local()
+        n_lines = len(tiles) * bins.n_features * bins.n_bins
+        self._compact = None
+        if isinstance(bins, DenseBins) and line * n_lines <= HISTOGRAM_BYTES:
+            self._compact = aligned_empty((2, n_lines, LANES), tiles.cells.dtype)
 
     def run(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """Run tasks, in threads if the data make that worth while."""
@@ -192,6 +196,8 @@ class StumpSearch:
 
     def shared(self, total: float) -> Stumps:
         """Return the stump that is best for all labels together; `total` is the sum of cells."""
+        if self._compact is not None:
+            return self._shared_compact(self._compact)
         self._update_relevant(range(len(self.tiles)))
         impurities = np.zeros((self.bins.n_features, self.bins.n_bins))
 
@@ -212,6 +218,25 @@ class StumpSearch:
             cut = self.bins.n_values[feature] - 1
         sums = [self._branch_sums(tile, int(feature), int(cut)) for tile in range(len(self.tiles))]
         return Stumps(np.array([feature]), np.array([cut]), np.concatenate(sums, axis=2))
+
+    def _shared_compact(self, histograms: NDArray[Any]) -> Stumps:
+        """Search all features and tiles in one go: few enough for one thread and one cache."""
+        bins, tiles = self.bins, self.tiles
+        sums = np.empty((3, 2, tiles.n_places))
+        relevant, other = histograms
+        feature, cut = compact_split(
+            bins.columns(slice(None)),
+            bins.n_values,
+            bins.n_bins,
+            tiles.cells.reshape(-1, LANES),
+            tiles.signs.reshape(-1, LANES),
+            self.criterion,
+            self.tie,
+            relevant,
+            other,
+            sums,
+        )
+        return Stumps(np.array([feature]), np.array([cut]), sums)
 
     def _histograms(self, features: slice, tile: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the histograms of all and of the relevant cells, in this thread's buffers."""

@@ -1,5 +1,6 @@
 """WBR-AB: weighted AdaBoost.M1 with decision stumps, all labels at once."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -113,7 +114,9 @@ class AdaBoostRanker(StumpRanker):
         super()._check_numbers()
         choose(CRITERIA, self.criterion, "criterion")
 
-    def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
+    def _boost(
+        self, X: Any, labels: LabelSets, weights: NDArray[np.float64], stages: list[int]
+    ) -> Iterator[None]:
         bins = bin_features(X, self.bins)
         tiles = Tiles(labels, bins)
         search = StumpSearch(bins, tiles, self.criterion)
@@ -122,24 +125,29 @@ class AdaBoostRanker(StumpRanker):
         active = np.arange(tiles.n_places) < labels.n_labels
         rounds: list[tuple[NDArray[Any], ...]] = []
         stumps, votes = None, np.zeros((3, tiles.n_places))
-        while len(rounds) < self.n_stumps and active.any():
-            working = np.flatnonzero(active.reshape(-1, LANES).any(axis=1))
-            _reweigh(search, working, stumps, votes, log_weights, shift)
-            stumps = search.per_label(working)
-            leaves = Leaves.of(stumps.sums)
-            shift += np.log(leaves.total)
-            votes, useful = self._votes(leaves, len(weights), search.tie)
-            # The first stump is kept whatever it is worth.
-            kept = active & useful if rounds else active
-            active = active & useful
-            if not kept.any():
-                break
-            votes = np.where(kept, votes, 0.0)
-            if not rounds:
-                self.first_votes_ = tiles.to_labels(leaves.log_odds())
-            thresholds = bins.threshold(stumps.feature, stumps.cut)
-            rounds.append((stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept))
-        self._keep(*(tiles.to_labels(np.array(part)) for part in zip(*rounds, strict=True)))
+        for stage in stages:
+            # Two rounds tell which labels have a single stump.
+            while len(rounds) < max(stage, min(2, self.n_stumps)) and active.any():
+                working = np.flatnonzero(active.reshape(-1, LANES).any(axis=1))
+                _reweigh(search, working, stumps, votes, log_weights, shift)
+                stumps = search.per_label(working)
+                leaves = Leaves.of(stumps.sums)
+                shift += np.log(leaves.total)
+                votes, useful = self._votes(leaves, len(weights), search.tie)
+                # The first stump is kept whatever it is worth.
+                kept = active & useful if rounds else active
+                active = active & useful
+                if not kept.any():
+                    break
+                votes = np.where(kept, votes, 0.0)
+                if not rounds:
+                    self.first_votes_ = tiles.to_labels(leaves.log_odds())
+                thresholds = bins.threshold(stumps.feature, stumps.cut)
+                made = (stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept)
+                rounds.append(made)
+            parts = [tiles.to_labels(np.array(part)) for part in zip(*rounds, strict=True)]
+            self._keep([part[:stage] for part in parts], single=parts[-1].sum(axis=0) == 1)
+            yield
 
     def _votes(
         self, leaves: "Leaves", n_rows: int, tie: float
@@ -153,21 +161,11 @@ class AdaBoostRanker(StumpRanker):
         step = 0.5 * self.shrinkage * np.log((1 - bounded) / bounded)
         return step * signs, (error >= NO_ERROR) & (error < 0.5 - NO_ERROR)
 
-    def _keep(
-        self,
-        features: NDArray[np.int64],
-        thresholds: NDArray[np.float64],
-        votes: NDArray[np.float64],
-        normalizers: NDArray[np.float64],
-        kept: NDArray[np.bool_],
-    ) -> None:
+    def _keep(self, parts: list[NDArray[Any]], single: NDArray[np.bool_]) -> None:
+        features, self.thresholds_, self.votes_, self.normalizers_, kept = parts
         self.features_ = features.astype(np.int32)
-        self.thresholds_ = thresholds
-        self.votes_ = votes
-        self.normalizers_ = normalizers
         self.n_stumps_ = kept.sum(axis=0)
         if self.votes == "discrete":
-            single = self.n_stumps_ == 1
             self.votes_[0][:, single] = self.first_votes_[:, single]
 
     def _at_stage(self, X: Any, scores: NDArray[np.float64], stage: int) -> NDArray[np.float64]:

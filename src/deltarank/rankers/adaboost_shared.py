@@ -1,7 +1,8 @@
 """AdaBoost.MR and AdaBoost.MH: boosting with stumps that all labels share."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,15 @@ NO_EDGE = 1e-12
 STEPS = {"edge": "from a bound on the loss", "exact": "to the least loss"}
 
 
+class Round(NamedTuple):
+    """A stump with its votes (3, m), and what it multiplied the loss by."""
+
+    feature: int
+    threshold: float
+    votes: NDArray[np.float64]
+    normalizer: float
+
+
 class SharedStumpRanker(StumpRanker):
     """Boosting by rounds of one stump with votes for all labels."""
 
@@ -31,27 +41,35 @@ class SharedStumpRanker(StumpRanker):
     @abstractmethod
     def _loss(self, search: StumpSearch, labels: LabelSets, weights: Any) -> Loss: ...
 
-    def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
+    def _boost(
+        self, X: Any, labels: LabelSets, weights: NDArray[np.float64], stages: list[int]
+    ) -> Iterator[None]:
         bins = bin_features(X, self.bins)
         tiles = Tiles(labels, bins)
         search = StumpSearch(bins, tiles, "z" if self.votes == "real" else "error")
         loss = self._loss(search, labels, weights)
         loss.weigh()
-        features, thresholds, votes, normalizers = [], [], [], []
-        for _ in range(self.n_stumps):
-            stumps = search.shared(loss.total)
-            step = self._votes(loss, stumps, len(weights) * labels.n_labels)
-            if step is None:
-                break
-            loss.add_votes(stumps, step)
-            features.append(stumps.feature[0])
-            thresholds.append(bins.threshold(stumps.feature, stumps.cut)[0])
-            votes.append(self.score_scale * tiles.to_labels(step))
-            normalizers.append(loss.weigh())
-        self.features_ = np.array(features, np.int32)
-        self.thresholds_ = np.array(thresholds, np.float64)
-        self.votes_ = np.array(votes).reshape(-1, 3, labels.n_labels)
-        self.normalizers_ = np.array(normalizers)
+        rounds: list[Round] = []
+        gains = True
+        for stage in stages:
+            while gains and len(rounds) < stage:
+                stumps = search.shared(loss.total)
+                step = self._votes(loss, stumps, len(weights) * labels.n_labels)
+                gains = step is not None
+                if step is not None:
+                    made = Round(
+                        stumps.feature[0],
+                        bins.threshold(stumps.feature, stumps.cut)[0],
+                        self.score_scale * tiles.to_labels(step),
+                        loss.add_votes(stumps, step),
+                    )
+                    rounds.append(made)
+            self.features_ = np.array([made.feature for made in rounds], np.int32)
+            self.thresholds_ = np.array([made.threshold for made in rounds], np.float64)
+            votes = [made.votes for made in rounds]
+            self.votes_ = np.array(votes, np.float64).reshape(-1, 3, labels.n_labels)
+            self.normalizers_ = np.array([made.normalizer for made in rounds], np.float64)
+            yield
 
     def _votes(self, loss: Loss, stumps: Stumps, n_cells: int) -> NDArray[np.float64] | None:
         """Return what the branches add to scores, (3, places); None when nothing is gained."""

@@ -102,19 +102,39 @@ class LogLinearRanker(PairwiseLinearRanker):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogLinearRanker":
         """Fit all labels: for the parameters see `LogisticRanker.fit`."""
+        for _ in self.fit_stages(X, y, sample_weight, stages=self._kept_stages()):
+            pass
+        return self
+
+    def fit_stages(
+        self, X: Any, y: Any, sample_weight: Any = None, *, stages: Any
+    ) -> Iterator["LogLinearRanker"]:
+        """Fit some numbers of iterations in turn, each going on where the one before stopped.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        stages : sequence of int
+            Numbers of iterations, ascending, at most `n_iterations`. L-BFGS knows only its end.
+
+        Yields
+        ------
+        ranker
+            This one, fitted with so many iterations and no more.
+        """
         fit = choose(_ALGORITHMS, self.algorithm, "algorithm")
         positive_integer(self.n_iterations, "n_iterations")
         positive_number(self.tol, "tol")
         if self.C is not None:
             positive_number(self.C, "C")
-        kept = self._kept_stages()
         for name in _OF_ONE_ALGORITHM:
             self.__dict__.pop(name, None)
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         problem = pair_problem(targets, y, self.weight, sample_weight)
-        fit(self, X, problem, kept)
-        return self
+        for _ in fit(self, X, problem, np.asarray(stages)):
+            yield self
 
     def _kept_stages(self) -> NDArray[np.int64]:
         if self.stages is None:
@@ -130,30 +150,35 @@ class LogLinearRanker(PairwiseLinearRanker):
             )
         return wanted
 
-    def _fit_parallel(self, X: Any, problem: PairProblem, kept: NDArray[np.int64]) -> None:
+    def _fit_parallel(
+        self, X: Any, problem: PairProblem, kept: NDArray[np.int64]
+    ) -> Iterator[None]:
         theta = np.zeros((problem.labels.n_labels, X.shape[1] + 1))
-        stages, losses = np.zeros((len(kept), *theta.shape), X.dtype), np.zeros(self.n_iterations)
+        update: ParallelUpdate | None = None
+        losses = np.zeros(kept[-1])
         self.rho_ = 2.0
         if problem.weights[:, 0].any():
             update = ParallelUpdate(X, problem.labels, problem.weights)
             self.rho_ = update.rho
             self._warn_if_hopeless(update)
-            for iteration in range(self.n_iterations):
-                losses[iteration], step = update(theta)
+        self.stages_, done = kept, 0
+        for at, stage in enumerate(kept):
+            for iteration in range(done, stage):
+                losses[iteration], step = update(theta) if update else (0.0, 0.0)
                 theta += step
-                stages[kept == iteration + 1] = theta
-        self.n_iter_, self.loss_curve_ = self.n_iterations, losses
-        shift = self._set(X, problem, theta[:, :-1], theta[:, -1])
-        self.stages_, self.stage_coef_ = kept, np.empty((len(kept), *self.coef_.shape), X.dtype)
-        self.stage_intercept_ = np.empty((len(kept), len(self.coef_)), X.dtype)
-        for at, stage in enumerate(stages):
-            self.stage_coef_[at], self.stage_intercept_[at] = self._placed(
-                problem, stage[:, :-1], stage[:, -1] - shift
-            )
+            done = stage
+            self._set(X, problem, theta[:, :-1], theta[:, -1])
+            if not at:
+                self.stage_coef_ = np.zeros((len(kept), *self.coef_.shape), X.dtype)
+                self.stage_intercept_ = np.zeros((len(kept), len(self.coef_)), X.dtype)
+            self.stage_coef_[at], self.stage_intercept_[at] = self.coef_, self.intercept_
+            self.n_iter_, self.loss_curve_ = int(stage), losses[:stage]
+            yield
 
-    def _fit_lbfgs(self, X: Any, problem: PairProblem, kept: NDArray[np.int64]) -> None:
+    def _fit_lbfgs(self, X: Any, problem: PairProblem, kept: NDArray[np.int64]) -> Iterator[None]:
         loss, C = PAIR_LOSSES["logistic"], np.inf if self.C is None else self.C
         self._set(X, problem, *self._minimise(X, problem, loss, C=C, limit="n_iterations"))
+        yield
 
     def _warn_if_hopeless(self, update: ParallelUpdate) -> None:
         slowness = update.slowness()

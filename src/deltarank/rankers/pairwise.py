@@ -103,19 +103,12 @@ class PairwiseLinearRanker(LinearRanker):
 
     def _set(
         self, X: Any, problem: PairProblem, coef: NDArray[Any], intercept: NDArray[Any]
-    ) -> float:
-        """Keep the fitted labels' coefficients; return how far the intercepts were lowered."""
-        shift = self._threshold(X, problem, coef, intercept)
-        coef, intercept = self._placed(problem, coef, intercept - shift)
+    ) -> None:
+        """Keep the coefficients and intercepts of all columns of Y."""
+        intercept = intercept - self._threshold(X, problem, coef, intercept)
+        parts = problem.spread(coef), problem.spread(intercept), problem.constants
+        coef, intercept = with_constants(*parts)
         self.coef_, self.intercept_ = coef.astype(X.dtype), intercept.astype(X.dtype)
-        return shift
-
-    @staticmethod
-    def _placed(
-        problem: PairProblem, coef: NDArray[Any], intercept: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return coefficients and intercepts of all columns of Y."""
-        return with_constants(problem.spread(coef), problem.spread(intercept), problem.constants)
 
     def _threshold(
         self, X: Any, problem: PairProblem, coef: NDArray[Any], intercept: NDArray[Any]

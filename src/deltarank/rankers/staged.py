@@ -1,6 +1,6 @@
 """The number of rounds by cross-validation, one fit a fold: rankers whose fits are nested."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -28,14 +28,14 @@ DEFAULT_ROUNDS = (10, 20, 50, 100, 200)
 class StagedSearchCV(Ranker):
     """Choose the number of rounds of a boosted ranker by cross-validation.
 
-    A fit of many rounds contains the fits of fewer, so each fold is fitted once, with the most
-    rounds, and scored at every number of the grid; then all rows are fitted with the best.
+    A fit of many rounds contains the fits of fewer, so each fold is fitted once, upwards, and
+    scored at every number of the grid on the way; then all rows are fitted with the best.
 
     Parameters
     ----------
-    ranker : ranker with ``staged_decision_function``
-        An `AdaBoostRanker`, `AdaBoostMR`, `AdaBoostMH`, or one like them; its own number of rounds
-        does not matter.
+    ranker : ranker with ``fit_stages`` and ``staged_decision_function``
+        An `AdaBoostRanker`, `AdaBoostMR`, `AdaBoostMH` or `LogLinearRanker`, or one like them; its
+        own number of rounds does not matter.
     rounds : sequence of int, optional
         Numbers to try; 10, 20, 50, 100, 200 by default.
     cv : int, splitter or iterable of (train, test)
@@ -137,9 +137,9 @@ class StagedSearchCV(Ranker):
         return self
 
     def _stages(self) -> list[int]:
-        if not hasattr(self.ranker, "staged_decision_function"):
+        if not hasattr(self.ranker, "fit_stages"):
             raise ValueError(
-                "ranker must have staged_decision_function, as boosted rankers do; "
+                "ranker must have fit_stages and staged_decision_function, as boosted rankers do; "
                 f"got {type(self.ranker).__name__}"
             )
         values = DEFAULT_ROUNDS if self.rounds is None else self.rounds
@@ -153,16 +153,12 @@ class StagedSearchCV(Ranker):
     def _search(
         self, stages: list[int], data: "_Labelled", splits: list[Split], scorer: Any
     ) -> NDArray[np.float64]:
-        """Return the scores (folds, stages) of as many stages as patience allows.
-
-        Where the best turns out to be high, folds are fitted again with more rounds: that wastes a
-        share of the last fits, and needs no ranker to go on where it stopped.
-        """
-        n_wanted, n_tried = self._n_within(stages, stages[0]), 0
-        while n_wanted > n_tried:
-            n_tried = n_wanted
-            tried = stages[:n_tried]
-            scores = np.array([self._score_fold(tried, data, split, scorer) for split in splits])
+        """Return the scores (folds, stages) of as many stages as patience allows."""
+        folds = [self._fold_scores(stages, data, split, scorer) for split in splits]
+        scores = np.empty((len(folds), 0))
+        n_wanted = 1
+        while n_wanted > scores.shape[1]:
+            scores = np.column_stack([scores, [next(fold) for fold in folds]])
             n_wanted = self._n_within(stages, stages[int(scores.mean(axis=0).argmax())])
         return scores
 
@@ -172,29 +168,29 @@ class StagedSearchCV(Ranker):
             return len(stages)
         return int(np.searchsorted(stages, best * self.patience, side="right"))
 
-    def _score_fold(
+    def _fold_scores(
         self, stages: list[int], data: "_Labelled", split: Split, scorer: Any
-    ) -> list[float]:
-        """Fit a fold once and score its held-out rows at every stage."""
+    ) -> Iterator[float]:
+        """Yield the score of a fold's held-out rows at each stage, fitted up to it when asked."""
         train, test = split
-        fitted = self._fit_fold(stages, data.take(train), data.weights_of(self.ranker, train))
         rows, labels, counts = data.take(test)
-        return [
-            scorer(_frozen(fitted, scores), rows, labels, sample_weight=counts)
-            for scores in fitted.staged_decision_function(rows, at=stages)
-        ]
+        staged = None
+        for fitted in self._fold_fits(stages, data, train):
+            staged = staged or fitted.staged_decision_function(rows, at=stages)
+            yield scorer(_frozen(fitted, next(staged)), rows, labels, sample_weight=counts)
 
     def _ranker(self, rounds: int, **parameters: Any) -> Any:
         parameters[self.ranker.rounds_parameter] = rounds
         return clone(self.ranker).set_params(**parameters)
 
-    def _fit_fold(self, stages: list[int], data: Any, weights: NDArray[Any] | None) -> Any:
+    def _fold_fits(
+        self, stages: list[int], data: "_Labelled", train: NDArray[Any]
+    ) -> Iterator[Any]:
         parameters: dict[str, Any] = {}
-        if weights is not None:
+        if (weights := data.weights_of(self.ranker, train)) is not None:
             parameters["weight"] = lambda _: weights
-        if "stages" in self.ranker.get_params():
-            parameters["stages"] = stages
-        return self._ranker(stages[-1], **parameters).fit(*data)
+        ranker = self._ranker(stages[-1], **parameters)
+        yield from ranker.fit_stages(*data.take(train), stages=stages)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return np.asarray(self.best_ranker_._scores(X))

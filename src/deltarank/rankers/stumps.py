@@ -83,23 +83,48 @@ class StumpRanker(Ranker):
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """
+        for _ in self.fit_stages(X, y, sample_weight, stages=[self.n_stumps]):
+            pass
+        return self
+
+    def fit_stages(
+        self, X: Any, y: Any, sample_weight: Any = None, *, stages: Iterable[int]
+    ) -> Iterator[Any]:
+        """Fit some numbers of rounds in turn, each going on where the one before stopped.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        stages : iterable of int
+            Numbers of rounds, ascending, at most `n_stumps`.
+
+        Yields
+        ------
+        ranker
+            This one, fitted with so many rounds and no more.
+        """
         self._check_numbers()
+        stages = check_stages(stages, self.n_stumps)
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         labels = self._labels_to_boost(targets)
         weights = training_weights(targets._replace(labels=labels), y, self.weight, sample_weight)
         self.constants_ = constant_scores(labels, weights)
         counted = self._counted(labels, weights)
-        self._boost(X[counted], labels.take(counted), weights[counted])
-        return self
+        boosting = self._boost(X[counted], labels.take(counted), weights[counted], stages)
+        for _ in boosting:
+            yield self
 
     def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which rows have any loss."""
         return weights > 0
 
     @abstractmethod
-    def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
-        """Fit the stumps to the rows that count, and keep them."""
+    def _boost(
+        self, X: Any, labels: LabelSets, weights: NDArray[np.float64], stages: list[int]
+    ) -> Iterator[None]:
+        """Fit the stumps to the rows that count, and keep them at every stage."""
 
     def staged_decision_function(
         self, X: Any, at: Iterable[int] | None = None
