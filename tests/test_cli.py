@@ -78,6 +78,8 @@ def test_a_terminal_gets_a_table(tmp_path):
     [
         (["reproduce", "section4", "section9"], "unknown experiment 'section9'; choose one of"),
         (["reproduce", "--labels", "1"], "Invalid value for '--labels'"),
+        (["reproduce", "--sizes", "100,x"], "--sizes must be positive whole numbers joined by"),
+        (["reproduce", "--Cs", "1,-1"], "--Cs must be positive numbers joined by commas"),
         (["rnk"], "No such command 'rnk'"),
         (["reproduce", "section4", "--where", "x"], "No such option"),
         (["reproduce", "section4", "--out", "/dev/null/x"], "--out must name a folder"),

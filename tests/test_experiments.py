@@ -25,7 +25,7 @@ from deltarank.statistics import (
     wilcoxon_p,
 )
 
-TINY = replace(QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, most_rounds=20)
+TINY = replace(QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, rounds=(10, 20))
 JOBS = [{"number": n, "power": 2} for n in range(8)]
 
 
@@ -219,7 +219,7 @@ class TestFigure1:
 def test_the_grid_of_rounds_is_cut_by_patience_and_says_so():
     X, Y = figure1.world("independent", 0, 5, 0.5, 200, 1)[1:]
     entry = ALGORITHMS["AB.MH"]
-    ranker = entry.make(Tuning(folds=2, seed=0, most_rounds=200)).fit(X, Y)
+    ranker = entry.make(Tuning(**{**QUICK.tuning(), "rounds": [10, 20, 50, 100, 200]})).fit(X, Y)
     found = entry.chosen(ranker)
     assert found["tried to"] <= PATIENCE * found["chosen"]
     assert found["tried to"] <= 200
@@ -258,7 +258,7 @@ class TestTables:
 
     def test_a_cell_of_table_2_is_the_loss_of_a_tuned_ranker(self, data_folder):
         job = {"data_set": "emotions", "features": "raw", "split": 0, "algorithm": "WBR-LR",
-               "folds": 3, "most_rounds": 20, "seed": 0}  # fmt: skip
+               **QUICK.tuning()}  # fmt: skip
         row = {**job, **table2.answer(**job)}
         assert len(row["row_losses"]) == 202
         assert_allclose(np.mean(row["row_losses"]), row["loss"], atol=1e-5)

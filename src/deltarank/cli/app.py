@@ -11,6 +11,7 @@ from deltarank.cli.datasets import app as datasets_app
 from deltarank.cli.evaluate import evaluate
 from deltarank.cli.explain import explain
 from deltarank.cli.fit import fit
+from deltarank.cli.options import numbers
 from deltarank.cli.rank import rank
 from deltarank.experiments import EXPERIMENTS
 
@@ -60,6 +61,17 @@ def reproduce(
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Their noise, a standard deviation.")] = None,
     models: Annotated[int | None, typer.Option(min=1, help="How many models.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Rows of their training sets, joined by commas.")
+    ] = None,
+    rounds: Annotated[
+        str | None,
+        typer.Option(help="Grid of rounds of AB.MR and AB.MH, and of updates of LLLR."),
+    ] = None,
+    stumps: Annotated[str | None, typer.Option(help="Grid of stumps a label of WBR-AB.")] = None,
+    penalties: Annotated[
+        str | None, typer.Option("--Cs", help="Grid of C of WBR-LR and BR.")
+    ] = None,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Folds of the cross-validation that tunes.")
     ] = None,
@@ -78,6 +90,10 @@ def reproduce(
         n_labels=labels,
         noise=noise,
         n_models=models,
+        sizes=numbers(sizes, "--sizes", int),
+        rounds=numbers(rounds, "--rounds", int),
+        stumps=numbers(stumps, "--stumps", int),
+        Cs=numbers(penalties, "--Cs", float),
         folds=folds,
         seed=seed,
     )

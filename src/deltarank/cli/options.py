@@ -123,3 +123,17 @@ def label_option(text: str | None) -> Any:
         return int(text)
     except ValueError:
         return text.split(",")
+
+
+def numbers(text: str | None, option: str, kind: type[Any]) -> tuple[Any, ...] | None:
+    """Read positive numbers joined by commas."""
+    if text is None:
+        return None
+    try:
+        found = tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        found = (0,)
+    if min(found) <= 0:
+        name = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"{option} must be positive {name} joined by commas; got {text!r}")
+    return found

@@ -28,7 +28,11 @@ def reproduce(names: Sequence[str], out: Path, *, full: bool, **changes: Any) ->
     preset = dataclasses.replace(FULL if full else QUICK, **given)
     experiments = [find(name) for name in names or EXPERIMENTS]
     require_folder(out)
-    options = [f"--{name.removeprefix('n_')} {value}" for name, value in given.items()]
+    options = [
+        f"--{name.removeprefix('n_')} "
+        + (",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+        for name, value in given.items()
+    ]
     command = " ".join(["deltarank reproduce", *names, *(["--full"] if full else []), *options])
     sections = [_set_up(preset, full, command)]
     for experiment in experiments:
@@ -95,14 +99,19 @@ def _set_up(preset: Preset, full: bool, command: str) -> Section:
             "same rows; a run that was interrupted goes on where it stopped.",
             "Every parameter is chosen by cross-validation inside the training rows "
             f"({preset.folds} folds, spread evenly over labels), by rank loss; test rows decide "
-            f"nothing. Grids are the paper's; grids of rounds end at {preset.most_rounds} and are "
-            f"{grids}.",
+            f"nothing. Grids: C {_listed(preset.Cs)}; stumps a label {_listed(preset.stumps)}; "
+            f"shared rounds or updates {_listed(preset.rounds)}. Those of stumps, rounds and "
+            f"updates are {grids}.",
             "What the paper leaves open and what was chosen: "
             f"{preset.n_labels} labels; N(0, 0.25) read as a variance, so a standard deviation of "
-            f"{preset.noise:g}; training sizes {', '.join(map(str, preset.sizes))}; the grids of "
+            f"{preset.noise:g}; training sizes {_listed(preset.sizes)}; the grids of "
             "rounds filled by 1, 2, 5; weights of mean 1, so that a penalty means the same on "
             "every data set.",
             "Algorithms. " + " ".join(f"{n}: {a.description}." for n, a in ALGORITHMS.items()),
         ],
         [("Versions", [versions()], "")],
     )
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

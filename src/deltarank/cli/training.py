@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import typer
 
 from deltarank.choices import choose
-from deltarank.experiments.tuning import PATIENCE, ROUNDS, STUMPS_A_LABEL
+from deltarank.experiments.presets import ROUNDS, STUMPS_A_LABEL
+from deltarank.experiments.tuning import PATIENCE
 from deltarank.metrics import get_scorer
 from deltarank.rankers import (
     AdaBoostMH,

@@ -32,9 +32,7 @@ def jobs(preset: Preset) -> list[Job]:
         "n_labels": preset.n_labels,
         "noise": preset.noise,
         "n_test": preset.n_test,
-        "folds": preset.folds,
-        "most_rounds": preset.most_rounds,
-        "seed": preset.seed,
+        **preset.tuning(),
     }
     found = []
     for case in CASES:
@@ -76,9 +74,8 @@ def answer(
     n_labels: int,
     noise: float,
     n_test: int,
-    folds: int,
-    most_rounds: int,
     seed: int,
+    **tuning: Any,
 ) -> Row:
     """Tune and fit one ranker on one training set; measure it on the model's test rows."""
     here = world(case, model, n_labels, noise, n_test, seed)
@@ -88,13 +85,13 @@ def answer(
         return {"loss": loss, "risk": risk.value, "risk_error": risk.error}
     X, Y = here.model.sample(n_rows, random_state=[seed, model, 1, n_rows, training_set])
     entry = ALGORITHMS[algorithm]
-    ranker = entry.make(Tuning(folds, seed, most_rounds)).fit(X, Y)
+    ranker = entry.make(Tuning(seed=seed, **tuning)).fit(X, Y)
     return {"loss": rank_loss(here.Y, ranker.decision_function(here.X)), **entry.chosen(ranker)}
 
 
 def cost(job: Job) -> float:
     """Pairwise methods and boosting take long on many rows."""
-    slow = {"AB.MR": 10.0, "AB.MH": 5.0, "LLLR": 10.0, "WBR-AB": 3.0}
+    slow = {"AB.MR": 10.0, "AB.MH": 5.0, "LLLR": 5.0, "WBR-AB": 1.5}
     return 1.0 + slow.get(job["algorithm"], 0.3) * job["n_rows"] / 500
 
 

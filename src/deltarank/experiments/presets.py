@@ -1,6 +1,12 @@
 """How large an experiment is."""
 
 from dataclasses import dataclass
+from typing import Any
+
+# The paper prints 10, 20, 50, 10^2, ..., 10^4, 2 x 10^4; the filling by 1, 2, 5 is ours.
+ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+STUMPS_A_LABEL = (10, 20, 50, 100, 200)
+PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -19,8 +25,8 @@ class Preset:
         The paper does not say how many; "around 10" is its phrase for its data sets.
     noise : float
         Standard deviation; the paper's N(0, 0.25) is read as a variance.
-    most_rounds : int
-        Where the grids of rounds and iterations end; the paper's end at 20,000.
+    rounds, stumps, Cs : tuples of numbers
+        Grids: rounds or iterations of what all labels share, stumps of each label, penalties.
     folds : int
         Of the cross-validation inside every training set.
     data_sets : tuple of str
@@ -35,11 +41,18 @@ class Preset:
     n_test: int = 50_000
     n_labels: int = 10
     noise: float = 0.5
-    most_rounds: int = 20_000
+    rounds: tuple[int, ...] = ROUNDS
+    stumps: tuple[int, ...] = STUMPS_A_LABEL
+    Cs: tuple[float, ...] = PENALTIES
     folds: int = 3
     data_sets: tuple[str, ...] = ("image", "emotions", "scene", "yeast", "mediamill")
     n_splits: int = 10
     seed: int = 2012
+
+    def tuning(self) -> dict[str, Any]:
+        """Return what a job must know to tune a ranker: see `deltarank.experiments.tuning`."""
+        grids = {"rounds": self.rounds, "stumps": self.stumps, "Cs": self.Cs}
+        return {"folds": self.folds, "seed": self.seed, **{k: list(v) for k, v in grids.items()}}
 
 
 FULL = Preset()
@@ -48,7 +61,7 @@ QUICK = Preset(
     n_training_sets=2,
     sizes=(100, 400, 1600),
     n_test=10_000,
-    most_rounds=500,
+    rounds=ROUNDS[:6],
     data_sets=("image", "emotions", "scene", "yeast"),
     n_splits=1,
 )

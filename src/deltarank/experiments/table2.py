@@ -37,7 +37,7 @@ def jobs(preset: Preset) -> list[Job]:
         n_splits = preset.n_splits if CATALOGUE[name].split == "random" else 1
         found += [
             {"data_set": name, "features": variant, "split": split, "algorithm": algorithm,
-             "folds": preset.folds, "most_rounds": preset.most_rounds, "seed": preset.seed}
+             **preset.tuning()}
             for split in range(n_splits)
             for algorithm in COLUMNS
             for variant in VARIANTS
@@ -62,14 +62,12 @@ def answer(
     features: str,
     split: int,
     algorithm: str,
-    folds: int,
-    most_rounds: int,
-    seed: int,
+    **tuning: Any,
 ) -> Row:
     """Tune and fit on the training rows; measure every test row."""
     here = data(data_set, features, split)
     entry = ALGORITHMS[algorithm]
-    ranker = entry.make(Tuning(folds, seed, most_rounds)).fit(here.X_train, here.Y_train)
+    ranker = entry.make(Tuning(**tuning)).fit(here.X_train, here.Y_train)
     scores = ranker.decision_function(here.X_test)
     losses = np.asarray(rank_loss(here.Y_test, scores, per_instance=True))
     return {

@@ -13,9 +13,6 @@ from deltarank.rankers import (
     StagedSearchCV,
 )
 
-STUMPS_A_LABEL = (10, 20, 50, 100, 200)
-# The paper prints 10, 20, 50, 10^2, ..., 10^4, 2 x 10^4; the filling by 1, 2, 5 is ours.
-ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 # A grid of rounds is walked until a further decade brings nothing.
 PATIENCE = 10.0
 
@@ -30,17 +27,19 @@ class Algorithm(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """How to tune: folds, seed, and where grids of rounds end."""
+    """How to tune: folds, their seed, and the grids."""
 
     folds: int
     seed: int
-    most_rounds: int
+    rounds: list[int]
+    stumps: list[int]
+    Cs: list[float]
 
 
-def _staged(ranker: Any, rounds: tuple[int, ...]) -> Callable[[Tuning], Any]:
+def _staged(ranker: Any, grid: str) -> Callable[[Tuning], Any]:
     return lambda tuning: StagedSearchCV(
         ranker,
-        rounds=[number for number in rounds if number <= tuning.most_rounds],
+        rounds=getattr(tuning, grid),
         cv=tuning.folds,
         patience=PATIENCE,
         random_state=tuning.seed,
@@ -66,27 +65,29 @@ def _kernel(ranker: Any) -> dict[str, Any]:
 
 ALGORITHMS = {
     "AB.MR": Algorithm(
-        _staged(AdaBoostMR(), ROUNDS), _rounds, "exponential",
+        _staged(AdaBoostMR(), "rounds"), _rounds, "exponential",
         "AdaBoost.MR: pairwise, discrete votes, stumps shared by labels",
     ),
     "WBR-AB": Algorithm(
-        _staged(AdaBoostRanker(), STUMPS_A_LABEL), _rounds, "exponential",
+        _staged(AdaBoostRanker(), "stumps"), _rounds, "exponential",
         "weighted AdaBoost.M1 a label, entropy stumps as in Weka",
     ),
     "AB.MH": Algorithm(
-        _staged(AdaBoostMH(), ROUNDS), _rounds, "exponential",
+        _staged(AdaBoostMH(), "rounds"), _rounds, "exponential",
         "weighted AdaBoost.MH: the univariate loss with the stumps of AB.MR",
     ),
     "LLLR": Algorithm(
-        _staged(LogLinearRanker(), ROUNDS), _rounds, "logistic",
+        _staged(LogLinearRanker(), "rounds"), _rounds, "logistic",
         "log-linear label ranking: pairwise, parallel updates from zero",
     ),
     "WBR-LR": Algorithm(
-        lambda t: LogisticRankerCV(cv=t.folds, random_state=t.seed), _penalty, "logistic",
-        "weighted logistic regression a label",
+        lambda t: LogisticRankerCV(Cs=t.Cs, cv=t.folds, random_state=t.seed), _penalty,
+        "logistic", "weighted logistic regression a label",
     ),
     "BR": Algorithm(
-        lambda t: LogisticRankerCV(weight="uniform", cv=t.folds, random_state=t.seed),
+        lambda t: LogisticRankerCV(
+            weight="uniform", Cs=t.Cs, cv=t.folds, random_state=t.seed
+        ),
         _penalty, "logistic", "logistic regression a label, all rows weighing the same",
     ),
     "WBR-KLR": Algorithm(
