@@ -47,6 +47,8 @@ class LocalPass:
         Held-out fold of each row. Problem ``l * n_folds + f`` is label l without fold f.
     """
 
+    engine = "local"
+
     def __init__(
         self,
         matrix: Matrix,

@@ -5,13 +5,14 @@ like numbers of passes; a block is as wide as a fixed amount of memory allows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.curvature import SampledHessian
+from deltarank.passes.devices import find_device
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.passes.small import SmallPass, is_small
@@ -19,14 +20,29 @@ from deltarank.solvers.lbfgs import Start, lbfgs
 from deltarank.solvers.newton import newton
 from deltarank.solvers.solution import Solution
 
+if TYPE_CHECKING:
+    from deltarank.passes.device import DevicePass
+
 MEMORY = 10
 BYTES_PER_BLOCK = 2**28
-Pass = LocalPass | SmallPass
+# A device has more memory, and likes wide products.
+BYTES_PER_DEVICE_BLOCK = 2**34
+Pass: TypeAlias = "LocalPass | SmallPass | DevicePass"
 
 
-def place(X: Any, labels: LabelSets, weights: Array, **options: Any) -> Pass:
-    """Return the pass for data of this size; for the options see `LocalPass`."""
+def place(
+    X: Any, labels: LabelSets, weights: Array, *, device: str = "cpu", **options: Any
+) -> Pass:
+    """Return the pass for data of this size; for the options see `LocalPass`.
+
+    With ``device="auto"`` small data stay here even where there is a device.
+    """
     small = is_small(X.shape[0], X.shape[1], labels.n_labels)
+    target = None if small and device == "auto" else find_device(device)
+    if target is not None:
+        from deltarank.passes.device import DevicePass
+
+        return DevicePass(X, labels, weights, device=target, **options)
     kind = SmallPass if small else LocalPass.over
     return kind(X, labels, weights, **options)
 
@@ -44,7 +60,7 @@ def solve(data: Pass, *, tol: float, max_iter: int, start: Any = None) -> Soluti
     start : optional
         From the pass's `start_at` or `continued`; by default its own start.
     """
-    return _SOLVERS[type(data)](data, tol, max_iter, start)
+    return _SOLVERS[data.engine](data, tol, max_iter, start)
 
 
 def _solve_small(data: SmallPass, tol: float, max_iter: int, start: Array | None) -> Solution:
@@ -54,7 +70,7 @@ def _solve_small(data: SmallPass, tol: float, max_iter: int, start: Array | None
 
 def _solve_local(data: LocalPass, tol: float, max_iter: int, start: Start | None) -> Solution:
     sampled = SampledHessian(data)
-    blocks = _blocks(data)
+    blocks = _blocks(data, BYTES_PER_BLOCK)
     solutions = []
     with one_blas_thread():
         for block in blocks:
@@ -74,9 +90,33 @@ def _solve_local(data: LocalPass, tol: float, max_iter: int, start: Start | None
     return Solution(*(np.concatenate(part)[order] for part in zip(*solutions, strict=True)))
 
 
-_SOLVERS: dict[type, Callable[..., Solution]] = {
-    SmallPass: _solve_small,
-    LocalPass: _solve_local,
+def _solve_device(data: Any, tol: float, max_iter: int, start: Start | None) -> Solution:
+    import torch
+
+    from deltarank.solvers.device_lbfgs import device_lbfgs
+    from deltarank.solvers.device_newton import device_newton
+
+    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
+    blocks = _blocks(data, BYTES_PER_DEVICE_BLOCK)
+    solutions = []
+    for numbers in blocks:
+        block = torch.as_tensor(numbers, device=data.device)
+        begin = data.start(block) if start is None else start.of(block)
+        evaluate = _restricted(data.evaluate, block)
+        if data.is_newtonian:
+            hessian = _restricted(data.hessian, block)
+            solutions.append(device_newton(evaluate, hessian, begin, **limits))
+        else:
+            solutions.append(device_lbfgs(evaluate, begin, memory=MEMORY, **limits))
+    order = torch.as_tensor(np.argsort(np.concatenate(blocks)), device=data.device)
+    parts = (torch.cat(part)[order] for part in zip(*solutions, strict=True))
+    return Solution(*(part.cpu().numpy() for part in parts))
+
+
+_SOLVERS: dict[str, Callable[..., Solution]] = {
+    "small": _solve_small,
+    "local": _solve_local,
+    "device": _solve_device,
 }
 
 
@@ -95,10 +135,10 @@ def solve_path(
         yield current, solution
 
 
-def _blocks(data: LocalPass) -> list[Array]:
+def _blocks(data: Any, size: int) -> list[Array]:
     n_problems, n_variables = data.shape
     # Histories in float32, and eight vectors in float64.
-    width = max(1, BYTES_PER_BLOCK // (n_variables * (8 * MEMORY + 64)))
+    width = max(1, size // (n_variables * (8 * MEMORY + 64)))
     by_frequency = np.argsort(-data.frequencies(), kind="stable")
     return [np.sort(by_frequency[i : i + width]) for i in range(0, n_problems, width)]
 

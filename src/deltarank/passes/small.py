@@ -35,6 +35,8 @@ class SmallPass:
     standardised features, then the intercept.
     """
 
+    engine = "small"
+
     def __init__(
         self,
         X: Any,

@@ -106,11 +106,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         X = self._check_rows(X)
         n_labels = len(self.classes_)
         top = n_labels if top is None else check_top(top, n_labels)
+        return self.classes_[self._best_columns(X, top)]
+
+    def _best_columns(self, X: Any, top: int) -> NDArray[np.intp]:
+        """Return the columns of the `top` best classes of checked rows, scores held by chunk."""
         n_rows = _num_samples(X)
         ranked = np.empty((n_rows, top), np.intp)
-        for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // n_labels)):
+        for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes_))):
             select_in_threads(self._all_class_scores(_safe_indexing(X, rows)), ranked[rows])
-        return self.classes_[ranked]
+        return ranked
 
     def _all_class_scores(self, X: Any) -> NDArray[Any]:
         """Return a score a class, also where two classes share one label."""

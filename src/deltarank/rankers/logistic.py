@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from deltarank.choices import choose
 from deltarank.labels import LabelSets
+from deltarank.passes.devices import device_ranking, device_scores, scoring_device
 from deltarank.passes.path import Pass, place, solve
 from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.linear import LinearRanker
@@ -63,6 +64,9 @@ class LogisticRanker(LinearRanker):
         Largest number of passes over the data.
     warm_start : bool
         Start from the coefficients of the last fit.
+    device : {"cpu", "cuda", "auto"} or "cuda:<number>"
+        Where to fit and to score. "auto" takes a CUDA device if PyTorch sees one and the data are
+        not small. The minimum is the same; its last digits are those of float32.
 
     Attributes
     ----------
@@ -112,6 +116,7 @@ class LogisticRanker(LinearRanker):
         tol: float = 1e-6,
         max_iter: int = 500,
         warm_start: bool = False,
+        device: str = "cpu",
     ) -> None:
         self.C = C
         self.weight = weight
@@ -120,6 +125,7 @@ class LogisticRanker(LinearRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogisticRanker":
         """Fit all labels.
@@ -164,6 +170,7 @@ class LogisticRanker(LinearRanker):
             C=C,
             positive_cost=cost,
             penalize_intercept=self.penalize_intercept,
+            device=self.device,
         )
 
     def _last_solution(self, data: Pass) -> Any:
@@ -192,6 +199,18 @@ class LogisticRanker(LinearRanker):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        device = scoring_device(self.device, X, len(self.coef_))
+        if device is None:
+            return super()._scores(X)
+        return device_scores(X, self.coef_, self.intercept_, device)
+
+    def _best_columns(self, X: Any, top: int) -> NDArray[np.intp]:
+        device = scoring_device(self.device, X, len(self.coef_))
+        if device is None or self._form == "binary":
+            return super()._best_columns(X, top)
+        return device_ranking(X, self.coef_, self.intercept_, top, device)
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
         if isinstance(self.positive_cost, str):

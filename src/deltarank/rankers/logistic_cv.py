@@ -47,7 +47,7 @@ class LogisticRankerCV(LogisticRanker):
         With a vector of classes in place of label sets, a name stands for the accuracy.
     one_standard_error : bool
         Choose the smallest C whose mean score is within one standard error of the best.
-    weight, positive_cost, penalize_intercept, tol, max_iter
+    weight, positive_cost, penalize_intercept, tol, max_iter, device
         As in `LogisticRanker`; `tol` is for the final fit.
     random_state : int, generator or None
         For the folds, when `cv` is an integer.
@@ -86,6 +86,7 @@ class LogisticRankerCV(LogisticRanker):
         penalize_intercept: bool = False,
         tol: float = 1e-6,
         max_iter: int = 500,
+        device: str = "cpu",
         random_state: Any = None,
     ) -> None:
         self.Cs = Cs
@@ -97,6 +98,7 @@ class LogisticRankerCV(LogisticRanker):
         self.penalize_intercept = penalize_intercept
         self.tol = tol
         self.max_iter = max_iter
+        self.device = device
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogisticRankerCV":
@@ -167,7 +169,9 @@ class LogisticRankerCV(LogisticRanker):
         held_out: "HeldOut",
     ) -> float:
         """Score coefficients fitted on the other rows by the rows held out."""
-        ranker = LogisticRanker(weight=self.weight, positive_cost=self.positive_cost)
+        ranker = LogisticRanker(
+            weight=self.weight, positive_cost=self.positive_cost, device=self.device
+        )
         for name in ("classes_", "_form", "n_features_in_"):
             setattr(ranker, name, getattr(self, name))
         ranker.set_coefficients(coef, intercept, held_out.constants, held_out.X.dtype)

@@ -1,0 +1,223 @@
+"""LogisticRanker on a CUDA device: time, distance from the floor, and distance from the minimum.
+
+    python benchmarks/bench_device.py [mediamill] [eurlex] [wide] [wider] [boosting]
+
+Data lie on the device before the clock starts. The gap is Newton's decrement in float64 at the
+solution, for a few labels: an upper estimate of what is left of the objective there.
+mediamill and eurlex need DELTARANK_DATA, or files made from it in the folder DELTARANK_PREPARED.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from deltarank.labels import LabelSets, label_sets
+from deltarank.passes.device import DevicePass
+from deltarank.passes.path import solve
+from deltarank.weights import instance_weights
+from measure import row, seconds, table
+
+DEVICE = torch.device("cuda")
+TOL = 1e-6
+HEAD = ["data", "set-up", "solve", "fit", "passes", "floor fp32", "floor tf32", "worst gap"]
+
+
+def synchronised(function):
+    """Return the seconds a function takes until the device is idle, and its result."""
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    result = function()
+    torch.cuda.synchronize()
+    return time.perf_counter() - began, result
+
+
+def rate(tf32, size=8192):
+    """Measure floating-point operations a second of a large matrix product."""
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    a, b = torch.randn(2, size, size, device=DEVICE)
+    a @ b
+    spent, _ = synchronised(lambda: [a @ b for _ in range(5)])
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return 5 * 2 * size**3 / spent
+
+
+def fit(name, X, labels, C, rates, repeats=2, n_checked=4):
+    """Time a fit, and print it beside the least time of its matrix products."""
+    weights = np.asarray(instance_weights(labels.to_csr()), np.float64)
+    best = None
+    for _ in range(repeats):
+        placing, data = synchronised(lambda: _placed(X, labels, weights, C))
+        work = _counted(data)
+        solving, solution = synchronised(lambda data=data: solve(data, tol=TOL, max_iter=500))
+        if best is None or placing + solving < best[0] + best[1]:
+            best = placing, solving, sum(work.values()), dict(work)
+    placing, solving, cells, by_kind = best
+    flops = 4.0 * cells * X.shape[1]
+    busiest = np.argsort(-solution.n_iter)[: n_checked // 2]
+    checked = np.append(busiest, np.linspace(0, labels.n_labels - 1, n_checked // 2).astype(int))
+    gap = max(decrement(data, solution, int(label)) for label in checked)
+    row(
+        name,
+        seconds(placing),
+        seconds(solving),
+        seconds(placing + solving),
+        f"{cells / (X.shape[0] * labels.n_labels):.1f} ({by_kind[False] / cells:.0%} exact)",
+        seconds(flops / rates[False]),
+        seconds(flops / rates[True]),
+        f"{gap:.1e}",
+    )
+    print(
+        f"  not converged: {(~solution.converged).sum()}, "
+        f"largest n_iter {solution.n_iter.max()}, "
+        f"memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB",
+        flush=True,
+    )
+    torch.cuda.reset_peak_memory_stats()
+    return solution
+
+
+def _placed(X, labels, weights, C):
+    data = DevicePass(X, labels, weights, C=C, device=DEVICE)
+    data.start(torch.arange(1, device=DEVICE))  # takes the sums of labels, once
+    return data
+
+
+def _counted(data):
+    """Count the cells that passes evaluate, coarsely and exactly."""
+    work, plain = {True: 0, False: 0}, data.evaluate
+    n_rows = sum(len(block.weights) for block in data.blocks)
+
+    def evaluate(points, problems, coarse):
+        work[coarse] += n_rows * len(problems)
+        return plain(points, problems, coarse)
+
+    data.evaluate = evaluate
+    return work
+
+
+def decrement(data, solution, label):
+    """Return half of g' H^-1 g in float64, relative to the objective, at a label's solution."""
+    places = data.places
+    point = torch.as_tensor(solution.point[label], device=DEVICE)[None]
+    coef = places.to_coef(point[:, :-1])[0]
+    scaled = coef * places.scale
+    d = len(coef)
+    gradient = torch.zeros(d + 1, dtype=torch.float64, device=DEVICE)
+    hessian = torch.zeros(d + 1, d + 1, dtype=torch.float64, device=DEVICE)
+    value = 0.0
+    for block in data.blocks:
+        relevant = torch.zeros(len(block.weights), dtype=torch.float64, device=DEVICE)
+        relevant[block.rows[block.members == label]] = 1
+        for begin in range(0, len(relevant), 2**16):
+            rows = slice(begin, begin + 2**16)
+            x = (
+                block.x.to_dense()
+                if block.low is None
+                else block.x[rows].double() + block.low[rows]
+            )
+            offset = point[0, -1] - coef @ (places.center - places.shift)
+            weights, y = block.weights[rows].double(), relevant[rows]
+            scores = x @ scaled + offset
+            value += float((weights * (torch.nn.functional.softplus(scores) - y * scores)).sum())
+            chances = scores.sigmoid()
+            x = torch.column_stack([x * places.scale, torch.ones_like(y)])
+            gradient += (weights * (chances - y)) @ x
+            hessian += x.T @ (x * (weights * chances * (1 - chances))[:, None])
+    penalty = torch.cat([torch.ones(d, device=DEVICE), torch.zeros(1, device=DEVICE)]).double()
+    gradient += penalty * torch.cat([coef, point[0, -1:]]) / data.C
+    hessian += torch.diag(penalty / data.C)
+    value += float((coef**2).sum()) / (2 * data.C)
+    step = torch.linalg.solve(hessian, gradient)
+    return 0.5 * float(gradient @ step) / value
+
+
+def made_up(n_rows, n_features, n_labels, seed=0):
+    """Return features on the device and labels of a planted linear model, power-law frequent."""
+    generator = torch.Generator(DEVICE).manual_seed(seed)
+    mixing = torch.randn(n_features, n_features, device=DEVICE, generator=generator)
+    mixing *= (torch.arange(1, n_features + 1, device=DEVICE) ** -0.5)[:, None]
+    X = torch.empty(n_rows, n_features, device=DEVICE)
+    truth = torch.randn(n_features, n_labels, device=DEVICE, generator=generator)
+    frequency = 0.1 * torch.arange(1, n_labels + 1, device=DEVICE, dtype=torch.float64) ** -0.7
+    threshold, rows, members = None, [], []
+    for begin in range(0, n_rows, 2**15):
+        size = min(2**15, n_rows - begin)
+        noise = torch.randn(size, n_features, device=DEVICE, generator=generator)
+        x = X[begin : begin + size] = noise @ mixing
+        scores = x @ truth
+        scores /= scores.std(dim=0)
+        uniform = torch.rand(scores.shape, device=DEVICE, generator=generator).clamp(1e-6, 1 - 1e-6)
+        scores += uniform.logit()
+        if threshold is None:
+            ranked = scores.sort(dim=0, descending=True).values
+            place = (frequency * size).long().clamp(min=1)
+            threshold = ranked.gather(0, place[None])[0]
+        where = (scores > threshold).nonzero().cpu().numpy()
+        rows.append(where[:, 0] + begin)
+        members.append(where[:, 1])
+    rows, members = np.concatenate(rows), np.concatenate(members)
+    starts = np.searchsorted(rows, np.arange(n_rows + 1))
+    return X, LabelSets(starts, members.astype(np.int32), n_labels)
+
+
+def prepared(name):
+    """Return a data set's training rows, dense or CSR, and labels."""
+    folder = os.environ.get("DELTARANK_PREPARED")
+    if folder:
+        parts = dict(np.load(Path(folder) / f"{name}.npz"))
+        shape, labels = parts["shape"], parts["labels"]
+        starts = parts["starts"]
+        Y = LabelSets(starts, labels, int(shape[2]))
+        if "x" in parts:
+            return parts["x"], Y
+        csr = (parts["data"].astype(np.float32), parts["indices"], parts["indptr"])
+        return sparse.csr_array(csr, shape=shape[:2]), Y
+    from real_data import load, standardized, unit_rows
+
+    found = (unit_rows if name == "eurlex" else standardized)(load(name))
+    return found.X, label_sets(found.Y)
+
+
+def on_device(name, C):
+    """Return a section that fits a real data set."""
+
+    def section():
+        X, labels = prepared(name)
+        if not sparse.issparse(X):
+            X = torch.as_tensor(X, device=DEVICE)
+        fit(f"{name} {X.shape[0]} x {X.shape[1]}, {labels.n_labels} labels", X, labels, C, RATES, 5)
+
+    return section
+
+
+def made(n_labels):
+    """Return a section that fits a million rows of 1,024 features."""
+
+    def section():
+        X, labels = made_up(1_000_000, 1024, n_labels)
+        name = (
+            f"made up 1,000,000 x 1,024, {n_labels} labels, {len(labels.members) / 1e6:.1f} a row"
+        )
+        fit(name, X, labels, 1.0, RATES, 3 if n_labels <= 1000 else 2)
+
+    return section
+
+
+SECTIONS = {
+    "mediamill": on_device("mediamill", 1.0),
+    "eurlex": on_device("eurlex", 10.0),
+    "wide": made(1_000),
+    "wider": made(10_000),
+}
+
+if __name__ == "__main__":
+    RATES = {tf32: rate(tf32) for tf32 in (False, True)}
+    print(torch.cuda.get_device_name(), {k: f"{v / 1e12:.0f} TFLOP/s" for k, v in RATES.items()})
+    table("LogisticRanker on the device", HEAD)
+    for chosen in sys.argv[1:] or SECTIONS:
+        SECTIONS[chosen]()

@@ -1,0 +1,573 @@
+"""One pass over data on a torch device: scores, losses and gradients of all problems at once.
+
+Labels enter the loss only by the sums of their positive rows: with s the scores of a label,
+
+    sum_i w_i log(1 + exp(-y_i s_i)) = sum_i w_i log(1 + exp(s_i)) - sum_{positive i} w_i s_i,
+
+and the last sum is a product of coefficients with sums taken once. So a pass is a product of X
+with the coefficients, a few elementwise operations, and a product of X' with the residuals.
+"""
+
+import copy
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+from torch.nn import functional
+
+from deltarank.labels import LabelSets
+from deltarank.passes.small import LARGEST_LOG_ODDS
+from deltarank.solvers.lbfgs import Evaluation, Start
+from deltarank.solvers.solution import Solution
+
+# Clears the bits of a float32 that TF32 does not hold.
+TF32_BITS = -(2**13)
+# Parts of the rows that are multiplied side by side; tensor cores want columns in such numbers too.
+ROW_PARTS, COLUMN_PARTS = 8, 8
+# Scores held at a time.
+CELLS_PER_BLOCK = 2**25
+ROWS_PER_BLOCK = 2**18
+# Above this share of stored values a dense product is the quicker one.
+DENSE_ABOVE = 0.01
+# Hessians of so many multiplications are worth having at every step.
+NEWTON_FLOPS = 4e11
+HESSIAN_CELLS = 2**29
+# Beyond this eigenvectors cost more than the passes they save.
+MAX_ROTATED_FEATURES = 2048
+
+
+class Block(NamedTuple):
+    """Rows of one fold: features, weights and positive cells.
+
+    Dense features are the sum of `x`, exact in TF32, and `low`; sparse ones are CSR and come with
+    their transpose.
+    """
+
+    x: Tensor
+    low: Tensor | None
+    transposed: Tensor | None
+    weights: Tensor
+    starts: NDArray[np.int64]
+    rows: Tensor
+    members: Tensor
+    extra_costs: Tensor
+    fold: int
+
+
+class Places(NamedTuple):
+    """Map between the solver's variables and the features: see `passes.matrices.Coordinates`.
+
+    The blocks hold features less `shift`, over `scale`.
+    """
+
+    center: Tensor
+    shift: Tensor
+    scale: Tensor
+    basis: Tensor | None
+    spectrum: Tensor
+
+    def to_coef(self, variables: Tensor) -> Tensor:
+        """Return coefficients of the features, shape (p, d)."""
+        return variables if self.basis is None else variables @ self.basis.T
+
+    def to_variables(self, coef: Tensor) -> Tensor:
+        """Return the variables of coefficients; also turns gradients."""
+        return coef if self.basis is None else coef @ self.basis
+
+
+class DevicePass:
+    """The objectives of `LocalPass`, evaluated on a torch device.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or tensor of shape (n, d)
+    labels : LabelSets
+    weights : ndarray of shape (n,)
+    C, positive_cost, penalize_intercept
+        See `deltarank.passes.local.LocalPass`.
+    device : torch.device
+    """
+
+    engine = "device"
+
+    def __init__(
+        self,
+        X: Any,
+        labels: LabelSets,
+        weights: NDArray[Any],
+        *,
+        C: float,
+        positive_cost: float | NDArray[Any] = 1.0,
+        penalize_intercept: bool = False,
+        device: Any,
+    ) -> None:
+        self.device, self.labels, self.C = torch.device(device), labels, C
+        self.penalize_intercept, self.n_folds = penalize_intercept, 1
+        self.weights = weights
+        self.costs = np.broadcast_to(positive_cost, len(weights)).astype(np.float64)
+        self.shape = (labels.n_labels, X.shape[1] + 1)
+        self._X, self._rows = X, np.flatnonzero(weights > 0)
+        self.places = self._find_places()
+        self.blocks = list(self._make_blocks(np.zeros(len(weights), np.int64)))
+        self._has_costs = bool((self.costs != 1).any())
+        self._cells = CELLS_PER_BLOCK
+
+    # The data
+
+    @cached_property
+    def _is_sparse(self) -> bool:
+        return sparse.issparse(self._X) and self._X.nnz <= DENSE_ABOVE * np.prod(self._X.shape)
+
+    def _take(self, rows: NDArray[Any]) -> Tensor:
+        """Return rows of X as they are, dense on the device."""
+        consecutive = rows[-1] - rows[0] + 1 == len(rows)
+        x = self._X[slice(rows[0], rows[-1] + 1) if consecutive else rows]
+        if isinstance(x, Tensor):
+            return x.to(self.device, torch.float32)
+        x = x.toarray() if sparse.issparse(x) else np.ascontiguousarray(x)
+        return torch.as_tensor(x.astype(np.float32, copy=False)).to(self.device)
+
+    def _row_blocks(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        return [rows[i : i + ROWS_PER_BLOCK] for i in range(0, len(rows), ROWS_PER_BLOCK)]
+
+    def _find_places(self) -> Places:
+        """Return centre, scale and eigenvectors of the weighted features."""
+        d = self.shape[1] - 1
+        weights = torch.as_tensor(self.weights, dtype=torch.float64, device=self.device)
+        total = float(self.weights.sum())
+        if self._is_sparse:
+            w = self.weights[self._rows]
+            X = self._X[self._rows].astype(np.float64)
+            center = w @ X / total
+            variance = np.maximum(w @ X.multiply(X).tocsr() / total - center**2, 0.0)
+            center, variance = (self._tensor(part) for part in (center, variance))
+            return Places(center, torch.zeros_like(center), torch.ones_like(center), None, variance)
+        rotates = d <= MAX_ROTATED_FEATURES
+        center, square = torch.zeros(2, d, dtype=torch.float64, device=self.device)
+        gram = torch.zeros(d, d, dtype=torch.float64, device=self.device)
+        for rows in self._row_blocks(self._rows):
+            center += weights[self._tensor(rows)].float() @ self._take(rows)
+        center /= total
+        for rows in self._row_blocks(self._rows):
+            root = weights[self._tensor(rows)].sqrt().float()
+            x = (self._take(rows) - center.float()).mul_(root[:, None])
+            if rotates:
+                with tf32_products(self.device):
+                    gram += x.T @ x
+            square += (x * x).sum(dim=0)
+        variance = square / total
+        scale = torch.where(variance > 0, variance, 1.0).sqrt()
+        if not rotates:
+            return Places(center, center, scale, None, variance)
+        spectrum, basis = torch.linalg.eigh(gram / total)
+        return Places(center, center, scale, basis, spectrum.clamp(min=0))
+
+    def _make_blocks(self, folds: NDArray[Any]) -> Iterator[Block]:
+        for fold in range(int(folds.max()) + 1):
+            mine = self._rows[folds[self._rows] == fold]
+            for rows in self._row_blocks(mine):
+                yield self._make_block(rows, fold)
+
+    def _make_block(self, rows: NDArray[Any], fold: int) -> Block:
+        picked = self.labels if len(rows) == self.labels.n_rows else self.labels.take(rows)
+        where = self._tensor(picked.rows)
+        extra = self._tensor((self.costs[rows] - 1)[picked.rows])
+        common = {
+            "weights": self._tensor(self.weights[rows]).float(),
+            "starts": picked.starts,
+            "rows": where,
+            "members": self._tensor(picked.members).long(),
+            "extra_costs": extra.float(),
+            "fold": fold,
+        }
+        if self._is_sparse:
+            x = sparse.csr_array(self._X[rows], dtype=np.float32)
+            turned = _to_device(sparse.csr_array(x.T), self.device)
+            return Block(_to_device(x, self.device), None, turned, **common)
+        x = (self._take(rows) - self.places.shift.float()).mul_((1 / self.places.scale).float())
+        return Block(*split(x), None, **common)
+
+    def _tensor(self, values: Any) -> Tensor:
+        return torch.as_tensor(values).to(self.device)
+
+    # Folds, penalties and starts, as in `LocalPass`
+
+    def with_folds(self, folds: NDArray[Any]) -> "DevicePass":
+        """Return the pass over the same data with folds held out."""
+        other = copy.copy(self)
+        other.n_folds = int(folds.max()) + 1
+        other.shape = (self.labels.n_labels * other.n_folds, self.shape[1])
+        other.blocks = list(self._make_blocks(folds))
+        other.__dict__.pop("_positive", None)
+        return other
+
+    def at(self, C: float) -> "DevicePass":
+        """Return the same pass with another penalty; the data are shared."""
+        other = copy.copy(self)
+        other.C = C
+        return other
+
+    def _totals(self, problems: Tensor) -> tuple[Tensor, ...]:
+        """Return each problem's total weight, and weight, cost and centred sum of positives."""
+        total, masses, costly, sums = self._positive
+        label, fold = problems // self.n_folds, problems % self.n_folds
+        parts = [total.sum() - total[fold] if self.n_folds > 1 else total[fold]]
+        for part in (masses, costly, sums):
+            outside = part.sum(dim=0) - part if self.n_folds > 1 else part
+            parts.append(outside[fold, label])
+        return tuple(parts)
+
+    @cached_property
+    def _positive(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """For each fold: total weight (f,), and by label weight, cost (f, m), sums (f, m, d).
+
+        The sums are of weights times costs times features as the blocks hold them.
+        """
+        m, d = self.labels.n_labels, self.shape[1] - 1
+        number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
+        total = torch.zeros(self.n_folds, **number)
+        masses, costly = torch.zeros(2, self.n_folds, m, **number)
+        sums = torch.zeros(self.n_folds, m, d, **number)
+        for block in self.blocks:
+            weights = block.weights.double()
+            cells = weights[block.rows]
+            dear = cells * (1 + block.extra_costs)
+            total[block.fold] += weights.sum()
+            masses[block.fold].index_add_(0, block.members, cells)
+            costly[block.fold].index_add_(0, block.members, dear)
+            places = torch.stack([block.members, block.rows])
+            with torch.sparse.check_sparse_tensor_invariants(enable=False):
+                picked = torch.sparse_coo_tensor(places, dear, (m, len(weights))).coalesce()
+            x = block.x.to_dense() if block.low is None else block.x
+            for columns in range(0, d, 128):
+                part = slice(columns, columns + 128)
+                features = x[:, part].double()
+                sums[block.fold, :, part] += picked @ (
+                    features if block.low is None else features.add_(block.low[:, part])
+                )
+        return total, masses, costly, sums
+
+    def start(self, problems: Tensor) -> Start:
+        """Return linear discriminants and gradients at constant scores: see `LocalPass.start`."""
+        total, positive, costly, raw = self._totals(problems)
+        places = self.places
+        sums = places.to_variables(self._centred(raw, costly))
+        negative = (total - positive).clamp(min=0)
+        mass = costly + negative
+        odds = (costly.log() - negative.log()).clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        share = costly / mass
+        constant, gradient = torch.zeros(2, len(problems), self.shape[1], dtype=torch.float64,
+                                         device=self.device)  # fmt: skip
+        constant[:, -1] = odds
+        # Features are centred, so the negatives' sums are about minus those of the positives.
+        plain = positive / costly.clamp(min=torch.finfo(torch.float64).tiny)
+        gradient[:, :-1] = ((share - 1) - share * plain)[:, None] * sums
+        point = constant.clone()
+        point[:, :-1] = -gradient[:, :-1]
+        point[:, :-1] /= torch.outer(share * (1 - share) * mass, places.spectrum) + 1 / self.C
+        gain = (point[:, :-1] * sums).sum(dim=1) * total
+        gain /= (costly * negative).clamp(min=torch.finfo(torch.float64).tiny)
+        point[:, :-1] /= gain.clamp(min=1).sqrt()[:, None]
+        point[:, -1] -= (0.5 - share) * gain.clamp(max=1)
+        return Start(point, constant, gradient)
+
+    def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Start:
+        """Return a start at the given coefficients of the features, of an earlier fit."""
+        old = self._tensor(coef).double()
+        offset = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        offsets = self._tensor(offset).double() + old @ self.places.center
+        point = torch.column_stack([self.places.to_variables(old), offsets])
+        return Start(point, point, torch.zeros_like(point), close=True)
+
+    def median_of_folds(self, solution: Solution, n_folds: int) -> Start:
+        """Return a start over all rows at the median of the solutions with a fold held out."""
+        points = self._tensor(solution.point).reshape(self.shape[0], n_folds, -1)
+        point = points.median(dim=1).values
+        return Start(point, point, torch.zeros_like(point), close=True)
+
+    def continued(self, solution: Solution, C: float) -> Start:
+        """Return a start at this pass's C from a solution at another one, to first order."""
+        change = 1 / self.C - 1 / C
+        point, diagonal = self._tensor(solution.point), self._tensor(solution.diagonal)
+        gradient = change * self._penalty(point, self.places.to_coef(point[:, :-1]))[1]
+        diagonal = diagonal.clone()
+        diagonal[:, : None if self.penalize_intercept else -1] += change
+        return Start(point - gradient / diagonal, point, gradient)
+
+    # The objective
+
+    def evaluate(self, points: Tensor, problems: Tensor, coarse: bool) -> Evaluation:
+        """Evaluate the given problems, each at its own point, in one pass over the rows.
+
+        Where the device has not enough memory for the scores of a block, smaller ones are tried.
+        """
+        while True:
+            try:
+                return self._evaluate(points, problems, coarse)
+            except torch.OutOfMemoryError:
+                if self._cells <= 2**20:
+                    raise MemoryError(
+                        f"{self.device} has too little memory for {len(problems)} labels and "
+                        f"{self.shape[1] - 1} features, even in small blocks of rows; free some, "
+                        'or use device="cpu"'
+                    ) from None
+                self._cells //= 4
+                torch.cuda.empty_cache()
+
+    def _evaluate(self, points: Tensor, problems: Tensor, coarse: bool) -> Evaluation:
+        places = self.places
+        coef = places.to_coef(points[:, :-1])
+        scaled, offset = coef * places.scale, points[:, -1] - coef @ (places.center - places.shift)
+        number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
+        losses, curvatures, residuals = torch.zeros(3, len(points), **number)
+        gradient = torch.zeros_like(coef)
+        slim, slim_offset = scaled.float(), offset.float()
+        with tf32_products(self.device):
+            for block in self.blocks:
+                columns: Any = slice(None)
+                if self.n_folds > 1:
+                    columns = (problems % self.n_folds != block.fold).nonzero().ravel()
+                    if not len(columns):
+                        continue
+                mine = slim[columns], slim_offset[columns], problems[columns]
+                sums, slope = self._block(block, *mine, coarse)
+                for target, part in zip((losses, curvatures, residuals), sums, strict=True):
+                    target[columns] += part
+                gradient[columns] += slope
+        _, _, costly, positive_sums = self._totals(problems)
+        losses -= (scaled * positive_sums).sum(dim=1) + offset * costly
+        residuals -= costly
+        return self._with_penalty(points, coef, losses, curvatures, residuals, gradient)
+
+    def _block(
+        self, block: Block, coef: Tensor, offset: Tensor, problems: Tensor, coarse: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Return sums (3, p) over a block's rows, and the gradient (p, d).
+
+        The sums are those of losses without their positive part, curvatures and chances.
+        """
+        n_rows, n_problems, turned = len(block.weights), len(coef), block.transposed
+        size = n_rows if block.low is None else max(1, self._cells // len(coef))
+        more = -n_problems % COLUMN_PARTS
+        coef, offset = functional.pad(coef, (0, 0, 0, more)), functional.pad(offset, (0, more))
+        sums: Any = 0.0
+        gradient: Any = 0.0
+        for begin in range(0, n_rows, size):
+            rows = slice(begin, min(begin + size, n_rows))
+            if block.low is None:
+                cells = torch.addmm(offset, block.x, coef.T)
+            else:
+                x = block.x[rows], None if coarse else block.low[rows]
+                cells = forward(x, coef, offset)
+            sums = sums + self._turn(cells, block, rows, problems)
+            self._subtract_positives(cells, block, rows, problems)
+            slope = backward(x, cells) if turned is None else (turned @ cells).T
+            gradient = gradient + slope.double()
+        return sums[:, :n_problems], gradient[:n_problems]
+
+    def _turn(self, cells: Tensor, block: Block, rows: slice, problems: Tensor) -> Tensor:
+        """Turn scores into weighted chances, in place; return the sums (3, p) over rows.
+
+        Sums of values and of residuals decide when to stop, so they are float64.
+        """
+        if cells.is_cuda and not self._has_costs:
+            from deltarank.kernels.device_cells import turn_scores
+
+            sums: Tensor = turn_scores(cells, block.weights[rows])
+            return sums
+        weights = self._cell_weights(block, rows, problems, cells.shape[1])
+        losses = functional.softplus(cells).mul_(weights).sum(dim=0, dtype=torch.float64)
+        cells.sigmoid_()
+        curvatures = torch.addcmul(cells, cells, cells, value=-1).mul_(weights).sum(dim=0)
+        cells.mul_(weights)
+        return torch.stack([losses, curvatures.double(), cells.sum(dim=0, dtype=torch.float64)])
+
+    def _subtract_positives(
+        self, cells: Tensor, block: Block, rows: slice, problems: Tensor
+    ) -> None:
+        """Take the weights of relevant cells off, so that residuals are left.
+
+        Residuals nearly cancel in the gradient. Chances alone would add up to what the positives
+        would then be taken off, and the sums of TF32 products are cut off, not rounded.
+        """
+        found = slice(int(block.starts[rows.start]), int(block.starts[rows.stop]))
+        places, members = block.rows[found] - rows.start, block.members[found]
+        weights = block.weights[block.rows[found]] * (1 + block.extra_costs[found])
+        if len(problems) == self.labels.n_labels and self.n_folds == 1:
+            cells.view(-1).index_add_(0, places * cells.shape[1] + members, weights, alpha=-1)
+            return
+        column = torch.full((self.labels.n_labels * self.n_folds,), -1, device=self.device)
+        column[problems] = torch.arange(len(problems), device=self.device)
+        for fold in range(self.n_folds):
+            mine = column[members * self.n_folds + fold]
+            mass = torch.where(mine < 0, 0.0, weights)
+            flat = places * cells.shape[1] + mine.clamp(min=0)
+            cells.view(-1).index_add_(0, flat, mass, alpha=-1)
+
+    def hessian(self, points: Tensor, problems: Tensor) -> Tensor:
+        """Return the Hessians (p, v, v) of dense features without folds."""
+        places, v = self.places, self.shape[1]
+        coef = places.to_coef(points[:, :-1])
+        scaled, offset = (coef * places.scale).float(), points[:, -1].float()
+        d, q = v - 1, len(points)
+        hessians = torch.zeros(q, v, v, dtype=torch.float64, device=self.device)
+        with tf32_products(self.device):
+            for block in self.blocks:
+                n_rows, size = len(block.weights), max(1, HESSIAN_CELLS // (q * v))
+                for begin in range(0, n_rows, size):
+                    rows = slice(begin, min(begin + size, n_rows))
+                    x, weights = block.x[rows], self._cell_weights(block, rows, problems, q)
+                    chances = torch.addmm(offset, x, scaled.T).sigmoid_()
+                    curvatures = torch.addcmul(chances, chances, chances, value=-1).mul_(weights)
+                    hessians[:, -1, :d] += curvatures.T @ x
+                    hessians[:, -1, -1] += curvatures.sum(dim=0)
+                    cells = (curvatures[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+                    hessians[:, :d, :d] += by_parts(x, cells).reshape(d, q, d).transpose(0, 1)
+        hessians[:, :d, -1] = hessians[:, -1, :d]
+        turn = torch.eye(v, dtype=torch.float64, device=self.device)
+        basis = turn[:-1, :-1] if places.basis is None else places.basis
+        turn[:-1, :-1] = places.scale[:, None] * basis
+        hessians = turn.T @ hessians @ turn
+        penalty = torch.full((v,), 1 / self.C, dtype=torch.float64, device=self.device)
+        penalty[-1] = 0.0
+        if self.penalize_intercept:
+            direction = self._intercept_direction
+            hessians += torch.outer(direction, direction) / self.C
+        return hessians + torch.diag(penalty)
+
+    @property
+    def is_newtonian(self) -> bool:
+        """Whether Hessians cost so little that Newton's method is the quickest."""
+        n_rows = sum(len(block.weights) for block in self.blocks)
+        flops = 2.0 * n_rows * self.shape[0] * self.shape[1] ** 2
+        return self.n_folds == 1 and not self._is_sparse and flops <= NEWTON_FLOPS
+
+    def _cell_weights(self, block: Block, rows: slice, problems: Tensor, width: int) -> Tensor:
+        """Return the weights of a block's cells, or of its rows (r, 1) where cells cost alike."""
+        if not self._has_costs:
+            return block.weights[rows, None]
+        costs = torch.ones(rows.stop - rows.start, self.labels.n_labels, device=self.device)
+        mine = slice(int(block.starts[rows.start]), int(block.starts[rows.stop]))
+        costs[block.rows[mine] - rows.start, block.members[mine]] += block.extra_costs[mine]
+        costs = costs[:, problems // self.n_folds] * block.weights[rows, None]
+        return functional.pad(costs, (0, width - len(problems)))
+
+    def _with_penalty(
+        self,
+        points: Tensor,
+        coef: Tensor,
+        losses: Tensor,
+        curvatures: Tensor,
+        residuals: Tensor,
+        gradient: Tensor,
+    ) -> Evaluation:
+        square, slope = self._penalty(points, coef)
+        slope /= self.C
+        slope[:, :-1] += self.places.to_variables(self._centred(gradient, residuals))
+        slope[:, -1] += residuals
+        diagonal = torch.empty_like(points)
+        diagonal[:, :-1] = torch.outer(curvatures, self.places.spectrum)
+        diagonal[:, -1] = curvatures.clamp(min=torch.finfo(torch.float32).tiny)
+        diagonal[:, : None if self.penalize_intercept else -1] += 1 / self.C
+        return Evaluation(losses + square / (2 * self.C), slope, diagonal)
+
+    def _centred(self, sums: Tensor, masses: Tensor) -> Tensor:
+        """Turn sums of rows of the blocks, of total weight `masses`, into centred features."""
+        places = self.places
+        return sums * places.scale - torch.outer(masses, places.center - places.shift)
+
+    def _penalty(self, points: Tensor, coef: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the squared norm that is penalised, and half its gradient."""
+        slope = points.clone()
+        slope[:, -1] = 0.0
+        square = (slope * slope).sum(dim=1)
+        if self.penalize_intercept:
+            intercept = points[:, -1] - coef @ self.places.center
+            square = square + intercept**2
+            slope += torch.outer(intercept, self._intercept_direction)
+        return square, slope
+
+    @property
+    def _intercept_direction(self) -> Tensor:
+        """Gradient of the intercept with respect to the variables, shape (v,)."""
+        center = self.places.center
+        one = torch.ones(1, dtype=torch.float64, device=self.device)
+        return torch.cat([-self.places.to_variables(center[None])[0], one])
+
+    def to_features(self, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
+        points = self._tensor(points)
+        coef = self.places.to_coef(points[:, :-1])
+        offsets = points[:, -1] - coef @ self.places.center
+        return coef.cpu().numpy(), offsets.cpu().numpy()
+
+    def frequencies(self) -> NDArray[Any]:
+        """Return how many rows are positive for each problem's label."""
+        counts = np.bincount(self.labels.members, minlength=self.labels.n_labels)
+        return np.repeat(counts, self.n_folds)
+
+
+def split(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a number that TF32 holds exactly, and the rest, about as exact."""
+    high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
+    return high, x - high
+
+
+def forward(x: tuple[Tensor, Tensor | None], coef: Tensor, offset: Tensor) -> Tensor:
+    """Return the scores x @ coef.T + offset (r, p).
+
+    x is given in two parts. With both, three products in TF32 make one about as exact as float32,
+    in less than half the time; with the first alone the product is coarse.
+    """
+    high, low = x
+    if low is None:
+        return torch.addmm(offset, high, coef.T)
+    first, second = split(coef)
+    return torch.addmm(offset, high, first.T).addmm_(high, second.T).addmm_(low, first.T)
+
+
+def backward(x: tuple[Tensor, Tensor | None], cells: Tensor) -> Tensor:
+    """Return the gradient cells.T @ x (p, d); x as in `forward`."""
+    high, low = x
+    if low is None:
+        return by_parts(cells, high)
+    first, second = split(cells)
+    return by_parts(first, high) + by_parts(second, high) + by_parts(first, low)
+
+
+def by_parts(left: Tensor, right: Tensor) -> Tensor:
+    """Return left.T @ right, parts of the rows at the same time: one product has too few tiles."""
+    n_rows = len(left) // ROW_PARTS * ROW_PARTS
+    shape = (ROW_PARTS, n_rows // ROW_PARTS, -1)
+    parts = torch.bmm(left[:n_rows].reshape(shape).transpose(1, 2), right[:n_rows].reshape(shape))
+    found = parts.sum(dim=0)
+    return found if n_rows == len(left) else found.addmm_(left[n_rows:].T, right[n_rows:])
+
+
+@contextmanager
+def tf32_products(device: torch.device) -> Iterator[None]:
+    """Let matrix products of float32 round their factors to TF32; their sums stay float32."""
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def _to_device(matrix: Any, device: torch.device) -> Tensor:
+    parts = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    with torch.sparse.check_sparse_tensor_invariants(enable=False), warnings.catch_warnings():
+        # Products are all that is asked of it, and those are tested.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(*parts, size=matrix.shape).to(device)

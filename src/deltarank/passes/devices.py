@@ -1,0 +1,78 @@
+"""Where data may live: which engine a device name stands for, and scores on that device."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+MISSING_TORCH = "device= needs PyTorch: pip install 'deltarank[gpu]'"
+# Products of so many multiplications are not worth the way to a device and back.
+SMALL_PRODUCT = 2**26
+# Cells of scores on the device at a time.
+CELLS_PER_CHUNK = 2**27
+
+
+def find_device(name: str) -> Any:
+    """Return the torch device of "cuda", "cuda:1", ... or "auto"; None stands for our own kernels.
+
+    "auto" is CUDA where there is PyTorch and a CUDA device, else None.
+    """
+    if name == "cpu":
+        return None
+    if name != "auto" and not str(name).startswith("cuda"):
+        raise ValueError(f'device must be "cpu", "cuda", "cuda:<number>" or "auto"; got {name!r}')
+    try:
+        import torch
+    except ImportError as error:
+        if name == "auto":
+            return None
+        raise ImportError(MISSING_TORCH) from error
+    n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "auto":
+        return torch.device("cuda") if n_devices else None
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f'device must be "cuda" or "cuda:<number>"; got {name!r}') from None
+    if (device.index or 0) >= n_devices:
+        raise RuntimeError(
+            f"device={name!r} is not there: PyTorch sees {n_devices} CUDA devices; "
+            'use device="auto" to take one where there is one, or device="cpu"'
+        )
+    return device
+
+
+def scoring_device(name: str, X: Any, n_labels: int) -> Any:
+    """Return the device to score rows on; None where the work is too small for one."""
+    if name == "cpu" or X.shape[0] * X.shape[1] * n_labels < SMALL_PRODUCT:
+        return None
+    return find_device(name)
+
+
+def device_scores(X: Any, coef: NDArray[Any], intercept: NDArray[Any], device: Any) -> NDArray[Any]:
+    """Return the scores (n, m), computed on a device."""
+    return np.concatenate([scores.cpu().numpy() for scores in _chunks(X, coef, intercept, device)])
+
+
+def device_ranking(
+    X: Any, coef: NDArray[Any], intercept: NDArray[Any], top: int, device: Any
+) -> NDArray[np.intp]:
+    """Return the columns of the best scores (n, top), ties in column order; only these travel."""
+    best = [
+        scores.sort(dim=1, descending=True, stable=True).indices[:, :top].cpu().numpy()
+        for scores in _chunks(X, coef, intercept, device)
+    ]
+    return np.concatenate(best).astype(np.intp, copy=False)
+
+
+def _chunks(X: Any, coef: NDArray[Any], intercept: NDArray[Any], device: Any) -> Any:
+    import torch
+
+    theta = torch.as_tensor(np.ascontiguousarray(coef.T, X.dtype)).to(device)
+    offset = torch.as_tensor(intercept.astype(X.dtype)).to(device)
+    size = max(1, CELLS_PER_CHUNK // len(coef))
+    for begin in range(0, X.shape[0], size):
+        rows = X[begin : begin + size]
+        rows = rows.toarray() if sparse.issparse(rows) else np.ascontiguousarray(rows)
+        yield torch.addmm(offset, torch.as_tensor(rows).to(device), theta)

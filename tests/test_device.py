@@ -1,0 +1,184 @@
+"""The device engine, run by torch on the CPU, against our own kernels: the same minimum."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from deltarank import LogisticRanker, LogisticRankerCV, rank_loss
+from deltarank.passes import devices
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+RNG = np.random.default_rng(0)
+N, D, M = 3000, 12, 15
+X = RNG.normal(size=(N, D)) * 10.0 ** RNG.uniform(-2, 2, D) + RNG.normal(size=D) * 5
+Z = (X - X.mean(axis=0)) / X.std(axis=0)
+Y = (Z @ RNG.normal(size=(D, M)) + 2 * RNG.logistic(size=(N, M)) > RNG.uniform(0, 8, M)).astype(int)
+SPARSE = sparse.random_array((N, 400), density=0.008, format="csr", rng=RNG)
+
+
+@pytest.fixture(params=["newton", "lbfgs"])
+def on_device(monkeypatch, request):
+    """Let "cuda" stand for torch's CPU device, and no product be too small for it."""
+    torch.set_num_threads(1)
+    if request.param == "lbfgs":
+        monkeypatch.setattr("deltarank.passes.device.NEWTON_FLOPS", 0)
+    monkeypatch.setattr(
+        devices, "find_device", lambda name: None if name == "cpu" else torch.device("cpu")
+    )
+    monkeypatch.setattr("deltarank.passes.path.find_device", devices.find_device)
+    monkeypatch.setattr(devices, "SMALL_PRODUCT", 0)
+
+
+def objectives(ranker, X, weights):
+    """The objective of every label, in float64, from its definition."""
+    scores = X @ ranker.coef_.T + ranker.intercept_
+    losses = np.logaddexp(0, np.where(Y == 1, -scores, scores))
+    norms = (ranker.coef_**2).sum(axis=1)
+    return weights @ losses + norms / (2 * ranker.C)
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"C": 100.0, "weight": "uniform"},
+        {"C": 0.01, "penalize_intercept": True},
+        {"positive_cost": 3.0},
+        {"positive_cost": "balanced"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_the_minimum_is_that_of_the_kernels(features, options):
+    data = X if features == "dense" else SPARSE
+    ours = LogisticRanker(**options, tol=1e-9).fit(data, Y)
+    other = LogisticRanker(**options, device="cuda").fit(data, Y)
+    assert other.converged_.all()
+    assert_allclose(other.objective_, ours.objective_, rtol=1e-6)
+    one, two = (r.decision_function(data) for r in (ours, other))
+    assert abs(rank_loss(Y, one) - rank_loss(Y, two)) < 1e-4
+    # A relative gap of 1e-6 leaves scores free by about its root.
+    assert_allclose(two, one, atol=0.02 * np.abs(one).max())
+
+
+@pytest.mark.usefixtures("on_device")
+def test_the_objective_reported_is_the_objective():
+    ranker = LogisticRanker(weight="uniform", device="cuda").fit(X, Y)
+    ranked = (Y.sum(axis=1) > 0) & (Y.sum(axis=1) < M)
+    assert_allclose(ranker.objective_, objectives(ranker, X, ranked * 1.0), rtol=1e-5)
+
+
+@pytest.mark.usefixtures("on_device")
+def test_rows_without_weight_are_not_read():
+    counts = (np.arange(N) % 3 > 0).astype(float)
+    kept = counts > 0
+    one = LogisticRanker(device="cuda").fit(X, Y, sample_weight=counts)
+    two = LogisticRanker(device="cuda").fit(X[kept], Y[kept])
+    assert_allclose(one.coef_, two.coef_, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_small_blocks_change_nothing(monkeypatch, features):
+    data = X if features == "dense" else SPARSE
+    whole = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
+    monkeypatch.setattr("deltarank.passes.device.ROWS_PER_BLOCK", 700)
+    monkeypatch.setattr("deltarank.passes.device.CELLS_PER_BLOCK", 100 * M)
+    blocks = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
+    assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("on_device")
+def test_labels_in_blocks_change_nothing(monkeypatch):
+    whole = LogisticRanker(device="cuda").fit(X, Y)
+    monkeypatch.setattr("deltarank.passes.path.BYTES_PER_DEVICE_BLOCK", 4 * 13 * 144)
+    blocks = LogisticRanker(device="cuda").fit(X, Y)
+    assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("on_device")
+def test_labels_never_and_always_relevant_take_their_places():
+    labels = Y.copy()
+    labels[:, 0], labels[:, 1] = 0, 1
+    ranker = LogisticRanker(device="cuda").fit(X, labels)
+    ranked = ranker.rank(X[:50])
+    assert (ranked[:, 0] == 1).all()
+    assert (ranked[:, -1] == 0).all()
+
+
+@pytest.mark.usefixtures("on_device")
+def test_cross_validation_chooses_alike():
+    ours = LogisticRankerCV(Cs=[0.001, 0.1, 10.0], cv=3, random_state=0).fit(X, Y)
+    other = LogisticRankerCV(Cs=[0.001, 0.1, 10.0], cv=3, random_state=0, device="cuda").fit(X, Y)
+    assert other.C_ == ours.C_
+    # Held-out fits stop early, each engine at its own place.
+    assert_allclose(
+        other.cv_results_["mean_test_score"], ours.cv_results_["mean_test_score"], atol=3e-3
+    )
+    assert_allclose(other.objective_, ours.objective_, rtol=2e-6)
+
+
+@pytest.mark.usefixtures("on_device")
+def test_a_warm_start_needs_few_passes():
+    ranker = LogisticRanker(device="cuda", warm_start=True).fit(X, Y)
+    fresh = ranker.n_iter_.sum()
+    again = ranker.fit(X, Y)
+    assert again.n_iter_.sum() < fresh / 2
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_and_ranks_on_the_device(dtype, monkeypatch):
+    rows = X.astype(dtype)
+    here = LogisticRanker().fit(rows, Y)
+    scores, ranked = here.decision_function(rows), here.rank(rows, top=4)
+    here.device = "cuda"
+    monkeypatch.setattr(devices, "CELLS_PER_CHUNK", 500 * M)
+    found = here.decision_function(rows)
+    assert found.dtype == dtype
+    assert_allclose(found, scores, rtol=1e-4, atol=1e-4)
+    assert (here.rank(rows, top=4) == ranked).mean() > 0.999
+    assert_array_equal(here.rank(rows[:1]), here.rank(rows)[:1])
+    ties = LogisticRanker(device="cuda").fit(X[:, :1] * 0, Y * 0 + (np.arange(N) % 2)[:, None])
+    assert_array_equal(ties.rank(X[:5, :1]), np.tile(np.arange(M), (5, 1)))
+
+
+def test_devices_that_are_not_there_are_named(monkeypatch):
+    with pytest.raises(ValueError, match='device must be "cpu", "cuda"'):
+        LogisticRanker(device="gpu").fit(X, Y)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match='PyTorch sees 0 CUDA devices; use device="auto"'):
+        LogisticRanker(device="cuda").fit(X, Y)
+    assert LogisticRanker(device="auto").fit(X, Y).converged_.all()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"needs PyTorch: pip install 'deltarank\[gpu\]'"):
+        LogisticRanker(device="cuda").fit(X, Y)
+    assert LogisticRanker(device="auto").fit(X, Y).converged_.all()
+
+
+@pytest.mark.usefixtures("on_device")
+def test_too_little_memory_takes_smaller_blocks_and_then_says_so(monkeypatch):
+    from deltarank.passes.device import DevicePass
+
+    sizes, plain = [], DevicePass._evaluate
+
+    def fits_below(limit):
+        def evaluate(self, *args):
+            sizes.append(self._cells)
+            if self._cells > limit:
+                raise torch.OutOfMemoryError
+            return plain(self, *args)
+
+        return evaluate
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(DevicePass, "_evaluate", fits_below(2**22))
+    assert LogisticRanker(device="cuda").fit(X, Y).converged_.all()
+    assert sizes[0] > 2**22 >= sizes[-1]
+    monkeypatch.setattr(DevicePass, "_evaluate", fits_below(0))
+    with pytest.raises(MemoryError, match="too little memory for 15 labels and 12 features"):
+        LogisticRanker(device="cuda").fit(X, Y)
