@@ -477,11 +477,6 @@ class TestProcesses:
         seen = terminal(["rank", "recipes.delta", "new.csv", "--top", "2"], folder)
         assert "│ 119 │" in seen
 
-    def test_a_terminal_sees_that_a_long_fit_goes_on(self, folder, tmp_path):
-        arguments = ["fit", str(folder / "train.csv"), "--ranker", "adaboost-mr"]
-        arguments += ["--rounds", "3000", "--model", "m.delta"]
-        assert "fitting adaboost-mr" in terminal(arguments, tmp_path)
-
     def test_a_reader_that_leaves_early_is_no_error_to_talk_about(self, folder):
         done = subprocess.run(
             f"{COMMAND} rank recipes.delta new.csv --format csv | head -1",

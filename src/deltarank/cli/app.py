@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from deltarank import __version__
+from deltarank.cli.bars import bars
 from deltarank.cli.compare import compare
 from deltarank.cli.datasets import app as datasets_app
 from deltarank.cli.evaluate import evaluate
@@ -86,7 +87,8 @@ def reproduce(
 def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
     try:
-        app()
+        with bars():
+            app()
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (ValueError, ImportError) as error:

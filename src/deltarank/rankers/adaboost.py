@@ -14,6 +14,7 @@ from deltarank.kernels.votes import add_label_votes, predict_label_votes, univar
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import bin_features
 from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
+from deltarank.progress import Step, progress
 from deltarank.rankers.stumps import ROWS_PER_TASK, StumpRanker
 from deltarank.threads import row_blocks
 from deltarank.weights import Weight
@@ -114,6 +115,12 @@ class AdaBoostRanker(StumpRanker):
         choose(CRITERIA, self.criterion, "criterion")
 
     def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
+        with progress("boosting", self.n_stumps) as done:
+            self._add_stumps(X, labels, weights, done)
+
+    def _add_stumps(
+        self, X: Any, labels: LabelSets, weights: NDArray[np.float64], done: Step
+    ) -> None:
         bins = bin_features(X, self.bins)
         tiles = Tiles(labels, bins)
         search = StumpSearch(bins, tiles, self.criterion)
@@ -139,6 +146,7 @@ class AdaBoostRanker(StumpRanker):
                 self.first_votes_ = tiles.to_labels(leaves.log_odds())
             thresholds = bins.threshold(stumps.feature, stumps.cut)
             rounds.append((stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept))
+            done(len(rounds))
         self._keep(*(tiles.to_labels(np.array(part)) for part in zip(*rounds, strict=True)))
 
     def _votes(

@@ -11,6 +11,7 @@ from deltarank.kernels.votes import predict_shared_votes
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import bin_features
 from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
+from deltarank.progress import Step, progress
 from deltarank.rankers.boosting_losses import LabelLoss, Loss, PairLoss
 from deltarank.rankers.stumps import StumpRanker
 from deltarank.rankers.targets import Targets
@@ -32,6 +33,12 @@ class SharedStumpRanker(StumpRanker):
     def _loss(self, search: StumpSearch, labels: LabelSets, weights: Any) -> Loss: ...
 
     def _boost(self, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> None:
+        with progress("boosting", self.n_stumps) as done:
+            self._add_stumps(X, labels, weights, done)
+
+    def _add_stumps(
+        self, X: Any, labels: LabelSets, weights: NDArray[np.float64], done: Step
+    ) -> None:
         bins = bin_features(X, self.bins)
         tiles = Tiles(labels, bins)
         search = StumpSearch(bins, tiles, "z" if self.votes == "real" else "error")
@@ -48,6 +55,7 @@ class SharedStumpRanker(StumpRanker):
             thresholds.append(bins.threshold(stumps.feature, stumps.cut)[0])
             votes.append(self.score_scale * tiles.to_labels(step))
             normalizers.append(loss.weigh())
+            done(len(normalizers))
         self.features_ = np.array(features, np.int32)
         self.thresholds_ = np.array(thresholds, np.float64)
         self.votes_ = np.array(votes).reshape(-1, 3, labels.n_labels)

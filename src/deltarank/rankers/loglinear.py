@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from deltarank.choices import choose
 from deltarank.passes.pairwise import PAIR_LOSSES
 from deltarank.passes.parallel import ParallelUpdate
+from deltarank.progress import progress
 from deltarank.rankers.pairwise import PairProblem, PairwiseLinearRanker, pair_problem
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.weights import Weight
@@ -138,10 +139,12 @@ class LogLinearRanker(PairwiseLinearRanker):
             update = ParallelUpdate(X, problem.labels, problem.weights)
             self.rho_ = update.rho
             self._warn_if_hopeless(update)
-            for iteration in range(self.n_iterations):
-                losses[iteration], step = update(theta)
-                theta += step
-                stages[kept == iteration + 1] = theta
+            with progress("updating", self.n_iterations) as done:
+                for iteration in range(self.n_iterations):
+                    losses[iteration], step = update(theta)
+                    theta += step
+                    stages[kept == iteration + 1] = theta
+                    done(iteration + 1)
         self.n_iter_, self.loss_curve_ = self.n_iterations, losses
         shift = self._set(X, problem, theta[:, :-1], theta[:, -1])
         self.stages_, self.stage_coef_ = kept, np.empty((len(kept), *self.coef_.shape), X.dtype)

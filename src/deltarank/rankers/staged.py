@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from deltarank.labels import row_numbers
+from deltarank.progress import Step, progress
 from deltarank.rankers.base import Ranker
 from deltarank.rankers.parameters import positive_integer
 from deltarank.rankers.selection import (
@@ -127,13 +128,15 @@ class StagedSearchCV(Ranker):
             sample_weight = row_numbers(sample_weight, X.shape[0], "sample_weight")
         data = _Labelled(X, y, targets, sample_weight)
         splits = split_rows(self.cv, X, y, targets, self.random_state)
-        scores = self._search(stages, data, splits, scorer)
-        stages = stages[: scores.shape[1]]
-        best = choose_value(scores, self.one_standard_error)
-        self.best_rounds_ = stages[best]
-        self.best_score_ = float(scores[:, best].mean())
-        self.cv_results_ = tabulate("rounds", np.array(stages), scores)
-        self.best_ranker_ = self._ranker(self.best_rounds_).fit(X, y, sample_weight)
+        with progress("choosing rounds", 1.0) as done:
+            scores = self._search(stages, data, splits, scorer, done)
+            stages = stages[: scores.shape[1]]
+            best = choose_value(scores, self.one_standard_error)
+            self.best_rounds_ = stages[best]
+            self.best_score_ = float(scores[:, best].mean())
+            self.cv_results_ = tabulate("rounds", np.array(stages), scores)
+            done.each = done.left
+            self.best_ranker_ = self._ranker(self.best_rounds_).fit(X, y, sample_weight)
         return self
 
     def _stages(self) -> list[int]:
@@ -151,7 +154,12 @@ class StagedSearchCV(Ranker):
         return stages
 
     def _search(
-        self, stages: list[int], data: "_Labelled", splits: list[Split], scorer: Any
+        self,
+        stages: list[int],
+        data: "_Labelled",
+        splits: list[Split],
+        scorer: Any,
+        done: Step,
     ) -> NDArray[np.float64]:
         """Return the scores (folds, stages) of as many stages as patience allows.
 
@@ -162,6 +170,9 @@ class StagedSearchCV(Ranker):
         while n_wanted > n_tried:
             n_tried = n_wanted
             tried = stages[:n_tried]
+            # The final fit is like a fold; before the end of the grid, longer ones may come too.
+            n_ahead = 1 if n_tried == len(stages) else len(splits)
+            done.each = done.left / (len(splits) + n_ahead)
             scores = np.array([self._score_fold(tried, data, split, scorer) for split in splits])
             n_wanted = self._n_within(stages, stages[int(scores.mean(axis=0).argmax())])
         return scores
