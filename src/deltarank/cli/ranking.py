@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 import numpy as np
@@ -18,9 +18,19 @@ Ranking = tuple[int, list[Any], list[float]]
 ROWS_PER_TABLE = 1000
 
 
-def write_rankings(model: Model, X: Any, top: int, kind: str, out: TextIO) -> None:
+def write_rankings(model: Model, blocks: Iterable[Any], top: int, kind: str, out: TextIO) -> None:
     """Write the best labels of each row as they come."""
-    WRITERS[kind](rankings(model, X, top), out)
+    WRITERS[kind](all_rankings(model, blocks, top), out)
+
+
+def all_rankings(model: Model, blocks: Iterable[Any], top: int) -> Iterator[Ranking]:
+    """Yield the best labels of each row of each block; a block is forgotten before the next."""
+    n_before = 0
+    for X in blocks:
+        for row, labels, scores in rankings(model, X, top):
+            yield n_before + row, labels, scores
+        n_before += X.shape[0]
+        del X
 
 
 def rankings(model: Model, X: Any, top: int) -> Iterator[Ranking]:
@@ -42,8 +52,9 @@ def _write_json_lines(found: Iterator[Ranking], out: TextIO) -> None:
 
 def _write_csv(found: Iterator[Ranking], out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["row", "place", "label", "score"])
     for row, labels, scores in found:
+        if row == 0:  # not before it is known that there are rows
+            writer.writerow(["row", "place", "label", "score"])
         for place, (label, score) in enumerate(zip(labels, scores, strict=True), start=1):
             writer.writerow([row, place, label, round(score, 6)])
 
