@@ -11,6 +11,7 @@ from deltarank.cli.compare import compare
 from deltarank.cli.datasets import app as datasets_app
 from deltarank.cli.evaluate import evaluate
 from deltarank.cli.explain import explain
+from deltarank.cli.export import export
 from deltarank.cli.fit import fit
 from deltarank.cli.rank import rank
 from deltarank.experiments import EXPERIMENTS
@@ -23,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (fit, rank, evaluate, compare, explain):
+for command in (fit, rank, evaluate, compare, explain, export):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 
