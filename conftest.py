@@ -4,6 +4,11 @@ from importlib.util import find_spec
 
 _NEEDS = {
     "torch": ["src/deltarank/torch.py"],
+    "fastapi": [
+        "src/deltarank/serving/app.py",
+        "src/deltarank/serving/limits.py",
+        "docs/deploy.md",
+    ],
     "onnxruntime": ["src/deltarank/storage/onnx_export.py", "docs/deploy.md"],
 }
 collect_ignore = [file for name, files in _NEEDS.items() if not find_spec(name) for file in files]

@@ -227,7 +227,7 @@ print(peak(small), peak(large), file=sys.stderr)
 def test_memory_does_not_grow_with_the_file(folder, tmp_path, model, file):
     small, large = (tmp_path / f"{times}-{file}" for times in (1, 4))
     for path, times in ((small, 1), (large, 4)):
-        repeated(folder / file, path, times * {"rows.svm": 1000}.get(file, 200))
+        repeated(folder / file, path, times * {"rows.svm": 400}.get(file, 100))
     code = MEASURE.format(model=str(folder / model))
     benchmarks = Path(__file__).parents[1] / "benchmarks"
     done = subprocess.run(
@@ -237,8 +237,8 @@ def test_memory_does_not_grow_with_the_file(folder, tmp_path, model, file):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     before, after = map(int, done.stderr.split())
-    # Held in memory, the rows that were added take more than 50 MB.
-    assert after - before < 8_000, f"{before} kB became {after} kB"
+    # Held in memory, the rows that were added take 20 MB and more.
+    assert after - before < 10_000, f"{before} kB became {after} kB"
 
 
 def repeated(source, target, times):

@@ -14,6 +14,7 @@ from deltarank.cli.explain import explain
 from deltarank.cli.export import export
 from deltarank.cli.fit import fit
 from deltarank.cli.rank import rank
+from deltarank.cli.serve import serve
 from deltarank.experiments import EXPERIMENTS
 
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (fit, rank, evaluate, compare, explain, export):
+for command in (fit, rank, evaluate, compare, explain, export, serve):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 

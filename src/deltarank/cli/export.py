@@ -27,8 +27,8 @@ def export(
       deltarank export yeast.delta --onnx yeast.onnx --top 3
     """
     from deltarank.cli.inputs import note
-    from deltarank.cli.model import Model
     from deltarank.storage.onnx_export import export_onnx
+    from deltarank.storage.prepared import Model
 
     found = Model.load(model)
     export_onnx(found.ranker, onnx, top, preparation=found.preparation)

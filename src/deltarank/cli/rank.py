@@ -43,8 +43,8 @@ def rank(
 
     from deltarank.cli.bars import no_bars
     from deltarank.cli.inputs import read_blocks
-    from deltarank.cli.model import Model
     from deltarank.cli.ranking import write_rankings
+    from deltarank.storage.prepared import Model
 
     ranker = Model.load(Path(model))
     reading = options.Reading(source_format)

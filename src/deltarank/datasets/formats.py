@@ -14,13 +14,7 @@ from deltarank.datasets.encoder import Encoder
 from deltarank.datasets.errors import DataFileError
 from deltarank.datasets.sparse_text import libsvm_blocks, read_libsvm, read_xmc, xmc_blocks
 from deltarank.datasets.streams import beginning
-from deltarank.datasets.table_files import (
-    arrow_tables,
-    csv_tables,
-    json_tables,
-    parquet_tables,
-    tsv_tables,
-)
+from deltarank.datasets.table_files import TABLES
 from deltarank.datasets.tables import (
     read_arrow,
     read_csv,
@@ -46,11 +40,7 @@ _BLOCKS: dict[str, Callable[[Path, Any, int], Iterator[Data]]] = {
     "arff": arff_blocks,
     "libsvm": lambda path, encoder, n_bytes: libsvm_blocks(path, n_bytes),
     "xmc": lambda path, encoder, n_bytes: xmc_blocks(path, n_bytes),
-    "csv": table_blocks(csv_tables),
-    "tsv": table_blocks(tsv_tables),
-    "jsonl": table_blocks(json_tables),
-    "parquet": table_blocks(parquet_tables),
-    "arrow": table_blocks(arrow_tables),
+    **{name: table_blocks(tables) for name, tables in TABLES.items()},
 }
 BLOCK_BYTES = 1 << 22
 _SPARSE_ROW = re.compile(rb"(?:[\d,]*[ \t]+)?\d+:[^\s:]+(?:[ \t]+\d+:[^\s:]+)*\s*(?:#.*)?")

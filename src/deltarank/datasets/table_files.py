@@ -15,7 +15,7 @@ from deltarank.datasets.errors import DataFileError, shown
 from deltarank.datasets.streams import CHUNK_BYTES, beginning, lines, opened
 
 # Rows that a block of a Parquet file is cut from: what a row takes is known once it is read.
-PARQUET_ROWS = 1 << 13
+PARQUET_ROWS = 1 << 11
 
 
 @dataclass(frozen=True)
@@ -273,3 +273,12 @@ def _arrow_cells(column: Any) -> list[Any] | NDArray[Any]:
         return np.asarray(column.to_numpy())
     cells: list[Any] = column.to_pylist()
     return cells
+
+
+TABLES: dict[str, Tables] = {
+    "csv": csv_tables,
+    "tsv": tsv_tables,
+    "jsonl": json_tables,
+    "parquet": parquet_tables,
+    "arrow": arrow_tables,
+}
