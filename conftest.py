@@ -2,4 +2,13 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("torch") else ["src/deltarank/torch.py"]
+_NEEDS = {
+    "torch": ["src/deltarank/torch.py"],
+    "fastapi": [
+        "src/deltarank/serving/app.py",
+        "src/deltarank/serving/limits.py",
+        "docs/deploy.md",
+    ],
+    "onnxruntime": ["src/deltarank/storage/onnx_export.py", "docs/deploy.md"],
+}
+collect_ignore = [file for name, files in _NEEDS.items() if not find_spec(name) for file in files]

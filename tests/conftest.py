@@ -1,6 +1,7 @@
 """Settings shared by all tests."""
 
 import os
+import shutil
 from pathlib import Path
 
 import hypothesis
@@ -19,3 +20,21 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("real data absent: set DELTARANK_DATA to their folder")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, headless; tests that need it are skipped where there is none."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs Chromium and its driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield found
+    found.quit()

@@ -12,7 +12,6 @@ from scipy.io import arff as scipy_arff
 
 from deltarank.datasets import DataFileError, arff, read
 from deltarank.datasets.arff import read_arff
-from deltarank.datasets.streams import chunks_of_lines
 
 HEAD = "@relation r\n@attribute a numeric\n@attribute b real\n@attribute l {0,1}\n@data\n"
 MIXED = """% a comment
@@ -211,7 +210,7 @@ def test_chunks_change_nothing(tmp_path_factory, n_bytes):
     path = tmp_path_factory.mktemp("chunks") / "a.arff"
     path.write_text(HEAD + "1,2,1\n% c\n\n-3.5,1e-3,0\n0,0,1")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arff, "chunks_of_lines", lambda path: chunks_of_lines(path, n_bytes))
+        patch.setattr(arff, "CHUNK_BYTES", n_bytes)
         data = read_arff(path, labels=-1)
     assert data.X.tolist() == [[1, 2], [-3.5, 0.001], [0, 0]]
     assert data.Y.toarray()[:, 0].tolist() == [1, 0, 1]

@@ -18,7 +18,9 @@ def parsed(monkeypatch):
     calls = []
     chunks = sparse_text.chunks_of_lines
     monkeypatch.setattr(
-        sparse_text, "chunks_of_lines", lambda path: calls.append(path) or chunks(path)
+        sparse_text,
+        "chunks_of_lines",
+        lambda path, *n: calls.append(path) or chunks(path, *n),
     )
     return calls
 

@@ -83,6 +83,6 @@ def test_the_example_with_real_data_prints_what_the_document_says(
 ):
     monkeypatch.chdir(tmp_path)
     ours = [e for e in examples("docs/commands.md") if "yeast" in e[0]]
-    assert len(ours) == 2
+    assert len(ours) == 3
     for command, wanted in ours:
         assert_alike(run_example(command, capsys, monkeypatch), wanted)

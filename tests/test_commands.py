@@ -231,7 +231,7 @@ class TestRank:
 
     def test_more_rows_than_a_chunk_come_out_the_same(self, run, folder, monkeypatch):
         whole = run("rank", folder / "recipes.delta", folder / "new.csv", "--format", "csv")
-        monkeypatch.setattr("deltarank.cli.model.CELLS_PER_CHUNK", 70)
+        monkeypatch.setattr("deltarank.storage.prepared.CELLS_PER_CHUNK", 70)
         assert run("rank", folder / "recipes.delta", folder / "new.csv", "--format", "csv").out == (
             whole.out
         )
@@ -476,11 +476,6 @@ class TestProcesses:
     def test_a_terminal_gets_a_table(self, folder):
         seen = terminal(["rank", "recipes.delta", "new.csv", "--top", "2"], folder)
         assert "│ 119 │" in seen
-
-    def test_a_terminal_sees_that_a_long_fit_goes_on(self, folder, tmp_path):
-        arguments = ["fit", str(folder / "train.csv"), "--ranker", "adaboost-mr"]
-        arguments += ["--rounds", "3000", "--model", "m.delta"]
-        assert "fitting adaboost-mr" in terminal(arguments, tmp_path)
 
     def test_a_reader_that_leaves_early_is_no_error_to_talk_about(self, folder):
         done = subprocess.run(

@@ -245,7 +245,7 @@ class TestChunks:
         assert b"".join(pieces) == text + b"\n"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(reader, "n_threads", lambda: n_threads)
-            patch.setattr(reader, "chunks_of_lines", lambda path: iter(pieces))
+            patch.setattr(reader, "chunks_of_lines", lambda path, *_: iter(pieces))
             assert as_rows(read_libsvm(path)) == by_hand(text)
 
     def test_a_mistake_in_a_late_chunk_has_its_own_line(self, file, monkeypatch):
@@ -253,7 +253,7 @@ class TestChunks:
         rows[37] = "0 1:3 2:x"
         path = file("\n".join(rows))
         monkeypatch.setattr(reader, "n_threads", lambda: 3)
-        monkeypatch.setattr(reader, "chunks_of_lines", lambda path: chunks_of_lines(path, 64))
+        monkeypatch.setattr(reader, "chunks_of_lines", lambda path, *_: chunks_of_lines(path, 64))
         with pytest.raises(DataFileError, match=r"line 38, column 9: a value must be a number"):
             read_libsvm(path)
 

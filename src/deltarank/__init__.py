@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from deltarank.splits import LabelStratifiedKFold
     from deltarank.storage import load, save
+    from deltarank.storage.onnx_export import export_onnx
     from deltarank.weights import instance_weights, weight_diagnostics
 
 __version__ = "0.1.0"
@@ -40,6 +41,7 @@ _HOME = {
     "WeightedBinaryRelevance": "deltarank.rankers",
     "datasets": "deltarank.datasets",
     "explain": "deltarank.explanations",
+    "export_onnx": "deltarank.storage.onnx_export",
     "metrics": "deltarank.metrics",
     "theory": "deltarank.theory",
     "instance_weights": "deltarank.weights",
@@ -69,6 +71,7 @@ __all__ = [  # noqa: RUF022
     "top_features",
     "save",
     "load",
+    "export_onnx",
     "metrics",
     "theory",
     "datasets",

@@ -116,6 +116,11 @@ def top_features(
     return _largest(_names(ranker, feature_names), sign * _kind(ranker).effects(ranker, column), n)
 
 
+def is_explainable(ranker: Any) -> bool:
+    """Tell whether scores of a ranker are sums over features."""
+    return isinstance(ranker, (StagedSearchCV, *_KINDS))
+
+
 def _explainable(ranker: Any) -> Any:
     check_is_fitted(ranker)
     if isinstance(ranker, StagedSearchCV):

@@ -6,13 +6,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from deltarank import __version__
+from deltarank.cli.bars import bars
 from deltarank.cli.compare import compare
 from deltarank.cli.datasets import app as datasets_app
 from deltarank.cli.evaluate import evaluate
 from deltarank.cli.explain import explain
+from deltarank.cli.export import export
 from deltarank.cli.fit import fit
 from deltarank.cli.options import numbers
 from deltarank.cli.rank import rank
+from deltarank.cli.serve import serve
 from deltarank.experiments import EXPERIMENTS
 
 app = typer.Typer(
@@ -23,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (fit, rank, evaluate, compare, explain):
+for command in (fit, rank, evaluate, compare, explain, export, serve):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 
@@ -102,7 +105,8 @@ def reproduce(
 def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
     try:
-        app()
+        with bars():
+            app()
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except (ValueError, ImportError) as error:

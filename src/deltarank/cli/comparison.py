@@ -87,10 +87,11 @@ def _judge(
     seconds = dict.fromkeys(recipes, 0.0)
     jobs = [(part, name) for part in parts for name in recipes]
     with progress("comparing", len(jobs)) as done:
+        done.each = 1
         for count, (part, name) in enumerate(jobs, start=1):
             recipe = recipes[name]
             preparation = prepare(part.train, recipe.scale, reading, 0)
-            model, spent = fit_prepared(part.train, preparation, name, recipe, settings, bar=False)
+            model, spent = fit_prepared(part.train, preparation, name, recipe, settings)
             scores = model.scores(preparation.transform(part.X))
             losses[name][part.places] = rank_loss(part.Y, scores, per_instance=True)
             seconds[name] += spent

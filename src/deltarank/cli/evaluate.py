@@ -34,7 +34,7 @@ def evaluate(
     """
     from deltarank.cli.evaluation import measure, measure_labels, show_measures
     from deltarank.cli.inputs import read_rows
-    from deltarank.cli.model import Model
+    from deltarank.storage.prepared import Model
 
     ranker = Model.load(model)
     reading = options.Reading(source_format, labels, label_list, separator)

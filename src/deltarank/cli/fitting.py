@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from deltarank.cli.fit import describe
 from deltarank.cli.inputs import note, read_training
-from deltarank.cli.model import Model
 from deltarank.cli.options import Reading
 from deltarank.cli.training import Recipe, Settings, chosen, final_ranker, find_recipe, make
 from deltarank.datasets import Data, Preparation
-from deltarank.progress import busy
+from deltarank.progress import progress
+from deltarank.storage.prepared import Model
 
 
 class Fitted(NamedTuple):
@@ -54,15 +53,14 @@ def fit_prepared(
     name: str,
     recipe: Recipe,
     settings: Settings,
-    *,
-    bar: bool = True,
 ) -> Fitted:
     """Fit a ranker; its labels get the names they have in the file."""
     X = preparation.transform(data.X)
     began = time.perf_counter()
-    waiting = busy(f"fitting {name}") if bar else nullcontext()
-    with warnings.catch_warnings(record=True) as caught, waiting:
+    fitting = progress(f"fitting {name}", 1.0)
+    with warnings.catch_warnings(record=True) as caught, fitting as done:
         warnings.simplefilter("always")
+        done.each = 1.0
         ranker = final_ranker(make(recipe, settings).fit(X, data.Y))
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"note: {name}: {message}")

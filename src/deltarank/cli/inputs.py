@@ -65,6 +65,21 @@ def read_rows(
     return Rows(preparation.transform(raw.X), raw.Y)
 
 
+def read_blocks(
+    source: str, preparation: Preparation, reading: Reading, *, seed: int = 0
+) -> Iterator[Any]:
+    """Yield features as the ranker takes them, some rows at a time."""
+    if is_catalogued(source):
+        yield read_rows(source, preparation, None, reading, labelled=False, seed=seed).X
+        return
+    is_noted = False
+    with _as_file(source) as path:
+        name = reading.format or detect_format(path)
+        for data in preparation.read_blocks(path, format=name):
+            is_noted = is_noted or _note_unknown(preparation, data)
+            yield preparation.transform(data.X)
+
+
 def read_raw(
     source: str,
     preparation: Preparation,
@@ -81,10 +96,17 @@ def read_raw(
         _require_like(source, preparation, data)
     else:
         data = _read_like(source, preparation, classes, reading, labelled)
-    if data.X.shape[1] > preparation.n_features:
+    _note_unknown(preparation, data)
+    return Rows(data.X, _aligned(data, classes) if labelled else None)
+
+
+def _note_unknown(preparation: Preparation, data: Data) -> bool:
+    """Say that there are features that the model does not know, and whether that was said."""
+    unknown = data.X.shape[1] > preparation.n_features
+    if unknown:
         note(f"note: features from number {preparation.n_features + preparation.first_number} on "
              "are unknown to the model and left out")  # fmt: skip
-    return Rows(data.X, _aligned(data, classes) if labelled else None)
+    return bool(unknown)
 
 
 def _read_like(

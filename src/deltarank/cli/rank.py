@@ -28,6 +28,9 @@ def rank(
     Labels in the file are not needed and not looked at; words and categories that the model has
     not seen say nothing. Rows count from 0. Scores order the labels of a row.
 
+    Rows are read, ranked and printed some at a time, so a file may be larger than memory. Where one
+    cannot be read, rows before it may have been printed; the exit status is then 1.
+
     \b
     Examples:
       deltarank rank recipes.delta new.csv
@@ -35,14 +38,18 @@ def rank(
       cat new.jsonl | deltarank rank recipes.delta - | jq .labels
     """  # fmt: skip
     import sys
+    from contextlib import nullcontext
     from pathlib import Path
 
-    from deltarank.cli.inputs import read_rows
-    from deltarank.cli.model import Model
+    from deltarank.cli.bars import no_bars
+    from deltarank.cli.inputs import read_blocks
     from deltarank.cli.ranking import write_rankings
+    from deltarank.storage.prepared import Model
 
     ranker = Model.load(Path(model))
     reading = options.Reading(source_format)
-    rows = read_rows(data, ranker.preparation, ranker.classes, reading, labelled=False, seed=seed)
+    blocks = read_blocks(data, ranker.preparation, reading, seed=seed)
     kind = output or ("table" if sys.stdout.isatty() else "jsonl")
-    write_rankings(ranker, rows.X, top, kind, sys.stdout)
+    # Rankings on the same terminal show by themselves how far it is.
+    with no_bars() if sys.stdout.isatty() else nullcontext():
+        write_rankings(ranker, blocks, top, kind, sys.stdout)

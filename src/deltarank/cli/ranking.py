@@ -2,36 +2,29 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from deltarank.cli.model import Model
 from deltarank.cli.show import terminal
-from deltarank.rankers.base import select_in_threads
 from deltarank.report.tables import cell
+from deltarank.storage.prepared import Model, Ranking
 
-# A row's number, its labels, best first, and their scores.
-Ranking = tuple[int, list[Any], list[float]]
 ROWS_PER_TABLE = 1000
 
 
-def write_rankings(model: Model, X: Any, top: int, kind: str, out: TextIO) -> None:
+def write_rankings(model: Model, blocks: Iterable[Any], top: int, kind: str, out: TextIO) -> None:
     """Write the best labels of each row as they come."""
-    WRITERS[kind](rankings(model, X, top), out)
+    WRITERS[kind](all_rankings(model, blocks, top), out)
 
 
-def rankings(model: Model, X: Any, top: int) -> Iterator[Ranking]:
-    """Yield the best labels of each row, in the order of the rows."""
-    classes = model.classes
-    for rows, scores in model.chunks(X):
-        ranked = np.empty((len(scores), min(top, len(classes))), np.intp)
-        select_in_threads(scores, ranked)
-        best: NDArray[Any] = np.take_along_axis(scores, ranked, axis=1)
-        for place, (labels, values) in enumerate(zip(ranked, best, strict=True)):
-            yield rows.start + place, classes[labels].tolist(), values.tolist()
+def all_rankings(model: Model, blocks: Iterable[Any], top: int) -> Iterator[Ranking]:
+    """Yield the best labels of each row of each block; a block is forgotten before the next."""
+    n_before = 0
+    for X in blocks:
+        for row, labels, scores in model.rankings(X, top):
+            yield n_before + row, labels, scores
+        n_before += X.shape[0]
+        del X
 
 
 def _write_json_lines(found: Iterator[Ranking], out: TextIO) -> None:
@@ -42,8 +35,9 @@ def _write_json_lines(found: Iterator[Ranking], out: TextIO) -> None:
 
 def _write_csv(found: Iterator[Ranking], out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["row", "place", "label", "score"])
     for row, labels, scores in found:
+        if row == 0:  # not before it is known that there are rows
+            writer.writerow(["row", "place", "label", "score"])
         for place, (label, score) in enumerate(zip(labels, scores, strict=True), start=1):
             writer.writerow([row, place, label, round(score, 6)])
 

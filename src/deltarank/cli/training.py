@@ -10,6 +10,7 @@ from deltarank.choices import choose
 from deltarank.experiments.presets import ROUNDS, STUMPS_A_LABEL
 from deltarank.experiments.tuning import PATIENCE
 from deltarank.metrics import get_scorer
+from deltarank.progress import progress
 from deltarank.rankers import (
     AdaBoostMH,
     AdaBoostMR,
@@ -76,7 +77,15 @@ def _staged(ranker: Any, rounds: tuple[int, ...], settings: Settings) -> Any:
 def _search_penalty(settings: Settings) -> Any:
     from sklearn.model_selection import GridSearchCV
 
-    return GridSearchCV(
+    class Search(GridSearchCV):
+        """A search that tells how many of its fits are done."""
+
+        def fit(self, X: Any, y: Any) -> Any:
+            with progress("choosing C", FOLDS * len(DEFAULT_CS) + 1) as done:
+                done.each = 1
+                return super().fit(X, y)
+
+    return Search(
         PairwiseRanker(weight=settings.weight),
         {"C": list(DEFAULT_CS)},
         scoring=get_scorer("neg_rank_loss"),

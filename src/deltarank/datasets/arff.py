@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,7 +16,7 @@ from deltarank.datasets.arff_header import Header, label_columns, parse_header
 from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import CategoryColumn, Column, Encoder, NumberColumn, TextColumn
 from deltarank.datasets.errors import DataFileError, shown
-from deltarank.datasets.streams import chunks_of_lines
+from deltarank.datasets.streams import CHUNK_BYTES, chunks_of_lines
 from deltarank.datasets.undecided import read_undecided
 from deltarank.kernels import arff_text as kernel
 
@@ -62,21 +63,53 @@ def read_arff(
     (('good', 'cheap'), [[0, 1], [1, 1]])
     """
     path = Path(path)
-    header, chunks = _open(path)
+    header, chunks = _open(path, CHUNK_BYTES)
     columns = label_columns(path, header, labels)
     first = next(chunks, b"")
     is_sparse = _first_row(first).startswith(b"{")
-    chunks = _with_first(first, chunks)
+    return _read_rows(path, _with_first(first, chunks), header, is_sparse, columns, encoder)
+
+
+def arff_blocks(path: Path, encoder: Encoder | None, n_bytes: int) -> Iterator[Data]:
+    """Yield the features of ARFF, about so many bytes at a time.
+
+    Without an encoder only sparse numbers can be cut: else what a column is depends on all rows.
+    """
+    header, chunks = _open(path, n_bytes)
+    first = next(chunks, b"")
+    is_sparse = _first_row(first).startswith(b"{")
+    are_numbers = all(attribute.is_number for attribute in header.attributes)
+    if encoder is None and not (is_sparse and are_numbers):
+        yield read_arff(path, labels=[])
+        return
+    read = False
+    for chunk in _with_first(first, chunks):
+        if _first_row(chunk):
+            read = True
+            yield _read_rows(path, iter([chunk]), header, is_sparse, [], encoder)
+        header = replace(header, n_lines=header.n_lines + chunk.count(b"\n"))
+    if not read:
+        raise DataFileError(path, "the file holds no rows")
+
+
+def _read_rows(
+    path: Path,
+    chunks: Iterator[bytes],
+    header: Header,
+    is_sparse: bool,
+    labels: list[int],
+    encoder: Encoder | None,
+) -> Data:
     if all(attribute.is_number for attribute in header.attributes):
-        table = _read_numbers(path, chunks, header, is_sparse, columns)
-        return _from_numbers(header, table, columns, encoder)
+        table = _read_numbers(path, chunks, header, is_sparse, labels)
+        return _from_numbers(header, table, labels, encoder)
     cells = read_cells(path, chunks, header, is_sparse)
-    return _from_cells(path, header, cells, columns, encoder)
+    return _from_cells(path, header, cells, labels, encoder)
 
 
-def _open(path: Path) -> tuple[Header, Iterator[bytes]]:
+def _open(path: Path, n_bytes: int) -> tuple[Header, Iterator[bytes]]:
     """Read up to ``@data``; give the header and the rest."""
-    chunks = chunks_of_lines(path)
+    chunks = chunks_of_lines(path, n_bytes)
     text = b""
     for chunk in chunks:
         text += chunk

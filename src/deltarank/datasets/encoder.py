@@ -8,6 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +93,7 @@ class TextColumn:
     @classmethod
     def fit(cls, name: str, cells: Any) -> "TextColumn":
         """Choose words and weigh them by how few rows hold them."""
-        words, counts = _count_words(cells, None)
+        words, counts = _count_words(cells)
         n_rows = counts.shape[0]
         n_holding = np.bincount(counts.indices, minlength=len(words))
         least = 2 if n_rows >= ROWS_FOR_RARE_WORDS else 1
@@ -105,13 +106,21 @@ class TextColumn:
         """Return ``column:word`` for each."""
         return [f"{self.name}:{word}" for word in self.words]
 
+    @cached_property
+    def _counter(self) -> Any:
+        # Made once: a server counts the words of a single text many times over.
+        return _counter(self.words)
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        return np.asarray(self.weights)
+
     def features(self, cells: Any) -> sparse.csr_array:
         """Return a column a word."""
         if not self.words:
             return sparse.csr_array((len(cells), 0))
-        _, counts = _count_words(cells, self.words)
-        matrix = counts.astype(np.float64)
-        matrix.data = (1 + np.log(matrix.data)) * np.asarray(self.weights)[matrix.indices]
+        matrix = sparse.csr_array(self._counter.transform(_texts(cells))).astype(np.float64)
+        matrix.data = (1 + np.log(matrix.data)) * self._weights[matrix.indices]
         lengths = np.sqrt(matrix.power(2).sum(axis=1))
         lengths[lengths == 0] = 1
         matrix.data /= np.repeat(lengths, np.diff(matrix.indptr))
@@ -217,13 +226,20 @@ def _column_from_json(entry: Any) -> Column:
     return kind(**fields)
 
 
-def _count_words(cells: Any, words: Sequence[str] | None) -> tuple[NDArray[Any], sparse.csr_array]:
-    """Return words in order and how often each occurs in each row."""
+def _counter(words: Sequence[str] | None) -> Any:
     from sklearn.feature_extraction.text import CountVectorizer
 
-    texts = [str(cell) if is_known(cell) else "" for cell in as_cells(cells)]
-    counter = CountVectorizer(vocabulary=words, dtype=np.int64)
-    if words is None and not any(counter.build_analyzer()(text) for text in texts):
+    return CountVectorizer(vocabulary=words, dtype=np.int64)
+
+
+def _texts(cells: Any) -> list[str]:
+    return [str(cell) if is_known(cell) else "" for cell in as_cells(cells)]
+
+
+def _count_words(cells: Any) -> tuple[NDArray[Any], sparse.csr_array]:
+    """Return words in order and how often each occurs in each row."""
+    texts, counter = _texts(cells), _counter(None)
+    if not any(counter.build_analyzer()(text) for text in texts):
         return np.empty(0, dtype=object), sparse.csr_array((len(texts), 0), dtype=np.int64)
     counts = counter.fit_transform(texts)
     return counter.get_feature_names_out(), sparse.csr_array(counts)

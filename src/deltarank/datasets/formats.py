@@ -2,17 +2,19 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from deltarank.choices import choose
-from deltarank.datasets.arff import read_arff
+from deltarank.datasets.arff import arff_blocks, read_arff
 from deltarank.datasets.data import Data
+from deltarank.datasets.encoder import Encoder
 from deltarank.datasets.errors import DataFileError
-from deltarank.datasets.sparse_text import read_libsvm, read_xmc
+from deltarank.datasets.sparse_text import libsvm_blocks, read_libsvm, read_xmc, xmc_blocks
 from deltarank.datasets.streams import beginning
+from deltarank.datasets.table_files import TABLES
 from deltarank.datasets.tables import (
     read_arrow,
     read_csv,
@@ -20,6 +22,7 @@ from deltarank.datasets.tables import (
     read_parquet,
     read_table,
     read_tsv,
+    table_blocks,
 )
 
 FORMATS: dict[str, Callable[..., Data]] = {
@@ -32,6 +35,14 @@ FORMATS: dict[str, Callable[..., Data]] = {
     "parquet": read_parquet,
     "arrow": read_arrow,
 }
+# How each format is read some rows at a time, features only; with the encoder of other rows.
+_BLOCKS: dict[str, Callable[[Path, Any, int], Iterator[Data]]] = {
+    "arff": arff_blocks,
+    "libsvm": lambda path, encoder, n_bytes: libsvm_blocks(path, n_bytes),
+    "xmc": lambda path, encoder, n_bytes: xmc_blocks(path, n_bytes),
+    **{name: table_blocks(tables) for name, tables in TABLES.items()},
+}
+BLOCK_BYTES = 1 << 22
 _SPARSE_ROW = re.compile(rb"(?:[\d,]*[ \t]+)?\d+:[^\s:]+(?:[ \t]+\d+:[^\s:]+)*\s*(?:#.*)?")
 
 
@@ -62,6 +73,32 @@ def read(path: str | PathLike[str], *, format: str | None = None, **options: Any
     reader = choose(FORMATS, name, "format")
     _check_options(name, reader, options)
     return reader(path, **options)
+
+
+def read_blocks(
+    path: str | PathLike[str], encoder: Encoder | None, *, format: str, n_bytes: int = BLOCK_BYTES
+) -> Iterator[Data]:
+    r"""Yield the features of a file, some rows at a time, so that memory does not grow with it.
+
+    Parameters
+    ----------
+    path : path
+    encoder : Encoder or None
+        From training rows; None for features that have numbers, and for sparse ARFF.
+    format : str
+    n_bytes : int
+        About how much of the file a block is.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.csv")
+    >>> _ = path.write_text("size\n1\n2\n3\n")
+    >>> encoder = Encoder.fit({"size": [5]})
+    >>> [block.X.ravel().tolist() for block in read_blocks(path, encoder, format="csv", n_bytes=9)]
+    [[1.0, 2.0], [3.0]]
+    """
+    return choose(_BLOCKS, format, "format")(Path(path), encoder, n_bytes)
 
 
 def _check_options(name: str, reader: Callable[..., Data], options: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """From rows of a file to what a ranker was fitted on: encoded, in order, dense or not, scaled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -10,7 +10,7 @@ from scipy import sparse
 
 from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import Encoder, NumberColumn
-from deltarank.datasets.formats import FORMATS, detect_format, read
+from deltarank.datasets.formats import FORMATS, detect_format, read, read_blocks
 from deltarank.datasets.scaling import Scaler
 
 NUMBERED = ("libsvm", "xmc")
@@ -112,16 +112,34 @@ class Preparation:
 
         Labels are not read unless ``labels=`` says which; features by number bring theirs along.
         """
-        name = detect_format(path) if format is None else format
-        by_number = self.encoder is None and self.names is None
-        if name in FORMATS and (name in NUMBERED) != by_number:
-            wanted = "numbers (libsvm or xmc)" if by_number else "names (a table or ARFF)"
-            raise ValueError(f"{path}: features must have {wanted}, as in training; got {name}")
+        name = self._checked_format(path, format)
         if name in NUMBERED:
             return read(path, format=name, **options)
         options.setdefault("labels", [])
         data = read(path, format=name, encoder=self.encoder, **options)
         return data if self.names is None else self._by_name(path, data)
+
+    def read_blocks(
+        self, path: str | PathLike[str], *, format: str | None = None
+    ) -> Iterator[Data]:
+        """Yield the rows of `read` some at a time, so that memory does not grow with the file.
+
+        A table whose model has no encoder is read whole: what its columns are, all rows decide.
+        """
+        name = self._checked_format(path, format)
+        if self.encoder is None and name not in (*NUMBERED, "arff"):
+            yield self.read(path, format=name)
+            return
+        for data in read_blocks(path, self.encoder, format=name):
+            yield data if self.names is None else self._by_name(path, data)
+
+    def _checked_format(self, path: str | PathLike[str], format: str | None) -> str:
+        name = detect_format(path) if format is None else format
+        by_number = self.encoder is None and self.names is None
+        if name in FORMATS and (name in NUMBERED) != by_number:
+            wanted = "numbers (libsvm or xmc)" if by_number else "names (a table or ARFF)"
+            raise ValueError(f"{path}: features must have {wanted}, as in training; got {name}")
+        return name
 
     def _by_name(self, path: Any, data: Data) -> Data:
         names: Sequence[str] = self.names or ()

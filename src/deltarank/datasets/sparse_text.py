@@ -15,7 +15,7 @@ from deltarank.datasets.cache import cached
 from deltarank.datasets.data import Data
 from deltarank.datasets.errors import DataFileError, shown
 from deltarank.datasets.growing import Growing
-from deltarank.datasets.streams import chunks_of_lines
+from deltarank.datasets.streams import CHUNK_BYTES, chunks_of_lines
 from deltarank.datasets.undecided import read_undecided
 from deltarank.kernels import sparse_text as kernel
 from deltarank.threads import n_threads, run
@@ -79,6 +79,7 @@ def read_libsvm(
 
     def parse() -> Data:
         X, Y = _read(path, chunks_of_lines(path), ranges, 0)
+        _require_rows(path, X.shape[0])
         return Data(_widened(X, n_features), _widened(Y, n_labels))
 
     sizes = [n_features, n_labels, first_feature, first_label]
@@ -104,20 +105,56 @@ def read_xmc(path: str | PathLike[str], *, cache: str | PathLike[str] | None = N
 
 
 def _parse_xmc(path: Path) -> Data:
-    chunks = chunks_of_lines(path)
+    (n_rows, n_features, n_labels), ranges, chunks = _open_xmc(path, CHUNK_BYTES)
+    X, Y = _read(path, chunks, ranges, 1)
+    _require_rows(path, X.shape[0], n_rows)
+    return Data(_widened(X, n_features), _widened(Y, n_labels))
+
+
+def _open_xmc(path: Path, n_bytes: int) -> tuple[list[int], Ranges, Iterator[bytes]]:
+    chunks = chunks_of_lines(path, n_bytes)
     first = next(chunks, b"\n")
     header, _, rest = first.partition(b"\n")
-    n_rows, n_features, n_labels = _read_header(path, header)
-    ranges = Ranges((0, n_features - 1), (0, n_labels - 1), "by the first line")
-    X, Y = _read(path, _with_first(rest, chunks), ranges, 1)
-    if X.shape[0] != n_rows:
+    sizes = _read_header(path, header)
+    ranges = Ranges((0, sizes[1] - 1), (0, sizes[2] - 1), "by the first line")
+    return sizes, ranges, _with_first(rest, chunks)
+
+
+def libsvm_blocks(path: Path, n_bytes: int) -> Iterator[Data]:
+    """Yield the rows of LIBSVM text, about so many bytes at a time."""
+    ranges = Ranges((1, LARGEST_INDEX), (0, LARGEST_INDEX))
+    return _blocks(path, chunks_of_lines(path, n_bytes), ranges, 0, None)
+
+
+def xmc_blocks(path: Path, n_bytes: int) -> Iterator[Data]:
+    """Yield the rows of XMC text, about so many bytes at a time."""
+    (n_rows, _, _), ranges, chunks = _open_xmc(path, n_bytes)
+    return _blocks(path, chunks, ranges, 1, n_rows)
+
+
+def _blocks(
+    path: Path, chunks: Iterator[bytes], ranges: Ranges, n_lines: int, promised: int | None
+) -> Iterator[Data]:
+    n_rows = 0
+    for chunk in chunks:
+        X, Y = _read(path, iter([chunk]), ranges, n_lines)
+        n_lines += chunk.count(b"\n")
+        n_rows += X.shape[0]
+        if X.shape[0]:
+            yield Data(X, Y)
+    _require_rows(path, n_rows, promised)
+
+
+def _require_rows(path: Path, n_rows: int, promised: int | None = None) -> None:
+    if n_rows == 0:
+        raise DataFileError(path, "the file holds no rows")
+    if promised is not None and n_rows != promised:
         raise DataFileError(
             path,
-            f"the first line promises {n_rows} rows; got {X.shape[0]} "
+            f"the first line promises {promised} rows; got {n_rows} "
             "(an empty line is a row without labels and features)",
             line=1,
         )
-    return Data(_widened(X, n_features), _widened(Y, n_labels))
 
 
 def _read_header(path: Path, header: bytes) -> list[int]:
@@ -181,8 +218,6 @@ def _read(
             width, height = max(width, seen[1]), max(height, seen[2])
             unordered += seen[3]
     n_rows = starts.size - 1
-    if n_rows == 0:
-        raise DataFileError(path, "the file holds no rows")
     matrix = (values.finish(), indices.finish(), starts.finish())
     X = sparse.csr_array(matrix, (n_rows, width))
     ones = np.ones(members.size, np.int8)

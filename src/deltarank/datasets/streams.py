@@ -65,10 +65,10 @@ def chunks_of_lines(path: Path, n_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
             yield rest + b"\n"
 
 
-def lines(path: Path) -> Iterator[str]:
+def lines(path: Path, n_bytes: int = CHUNK_BYTES) -> Iterator[str]:
     """Yield the lines of a UTF-8 text without their ends; a byte that is none is refused."""
     number = 0
-    for chunk in chunks_of_lines(path):
+    for chunk in chunks_of_lines(path, n_bytes):
         try:
             text = chunk.decode()
         except UnicodeDecodeError as error:

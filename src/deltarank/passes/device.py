@@ -342,7 +342,8 @@ class DevicePass:
                     target[columns] += part
                 gradient[columns] += slope
         _, _, costly, positive_sums = self._totals(problems)
-        losses -= (scaled * positive_sums).sum(dim=1) + offset * costly
+        # With the coefficients as they were rounded: theirs are the other part's scores.
+        losses -= (slim.double() * positive_sums).sum(dim=1) + slim_offset.double() * costly
         residuals -= costly
         return self._with_penalty(points, coef, losses, curvatures, residuals, gradient)
 

@@ -11,6 +11,7 @@ from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
+from deltarank.progress import progress
 from deltarank.solvers.lbfgs import Evaluation, Start, lbfgs
 from deltarank.solvers.solution import Solution
 
@@ -20,6 +21,8 @@ SMALLEST_CURVATURE = 1e-10
 # The solver's estimate of the gap was seen to be 20 times too small here: one problem of many
 # labels has slow directions that the first, fast steps do not show.
 MARGIN = 30.0
+# Most problems take one descent; what those that take more have done is shown with this reserve.
+SHARE_OF_A_DESCENT = 0.9
 
 
 class PairLoss(NamedTuple):
@@ -107,13 +110,15 @@ class PairwisePass:
         """
         n_variables = self.shape[0] * self.shape[1]
         point, value, n_used = np.zeros((1, n_variables)), np.inf, 0
-        while True:
-            solution = self._descend(point, tol / MARGIN, max_iter - n_used)
-            n_used += int(solution.n_iter[0])
-            gain = value - solution.value[0]
-            if solution.converged[0] or n_used >= max_iter or not gain > 0:
-                return solution._replace(n_iter=np.array([n_used]))
-            point, value = solution.point, solution.value[0]
+        with progress("solving", 1.0) as done:
+            while True:
+                done.each = SHARE_OF_A_DESCENT * done.left
+                solution = self._descend(point, tol / MARGIN, max_iter - n_used)
+                n_used += int(solution.n_iter[0])
+                gain = value - solution.value[0]
+                if solution.converged[0] or n_used >= max_iter or not gain > 0:
+                    return solution._replace(n_iter=np.array([n_used]))
+                point, value = solution.point, solution.value[0]
 
     def _descend(self, point: Array, tol: float, max_iter: int) -> Solution:
         memory = int(np.clip(BYTES_OF_HISTORY // (8 * point.size), 3, MEMORY))

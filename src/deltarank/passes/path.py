@@ -16,6 +16,7 @@ from deltarank.passes.devices import find_device
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.passes.small import SmallPass, is_small
+from deltarank.progress import progress
 from deltarank.solvers.lbfgs import Start, lbfgs
 from deltarank.solvers.newton import newton
 from deltarank.solvers.solution import Solution
@@ -72,8 +73,9 @@ def _solve_local(data: LocalPass, tol: float, max_iter: int, start: Start | None
     sampled = SampledHessian(data)
     blocks = _blocks(data, BYTES_PER_BLOCK)
     solutions = []
-    with one_blas_thread():
+    with one_blas_thread(), progress("solving", data.shape[0]) as done:
         for block in blocks:
+            done.each = len(block)
             begin = data.start(block) if start is None else start.of(block)
             solutions.append(
                 lbfgs(

@@ -15,6 +15,7 @@ from deltarank.kernels.votes import add_label_votes, predict_label_votes, univar
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import bin_features
 from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
+from deltarank.progress import progress
 from deltarank.rankers.stumps import ROWS_PER_TASK, StumpRanker
 from deltarank.threads import row_blocks
 from deltarank.weights import Weight
@@ -127,24 +128,28 @@ class AdaBoostRanker(StumpRanker):
         stumps, votes = None, np.zeros((3, tiles.n_places))
         for stage in stages:
             # Two rounds tell which labels have a single stump.
-            while len(rounds) < max(stage, min(2, self.n_stumps)) and active.any():
-                working = np.flatnonzero(active.reshape(-1, LANES).any(axis=1))
-                _reweigh(search, working, stumps, votes, log_weights, shift)
-                stumps = search.per_label(working)
-                leaves = Leaves.of(stumps.sums)
-                shift += np.log(leaves.total)
-                votes, useful = self._votes(leaves, len(weights), search.tie)
-                # The first stump is kept whatever it is worth.
-                kept = active & useful if rounds else active
-                active = active & useful
-                if not kept.any():
-                    break
-                votes = np.where(kept, votes, 0.0)
-                if not rounds:
-                    self.first_votes_ = tiles.to_labels(leaves.log_odds())
-                thresholds = bins.threshold(stumps.feature, stumps.cut)
-                made = (stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept)
-                rounds.append(made)
+            wanted = max(stage, min(2, self.n_stumps))
+            with progress("boosting", wanted - len(rounds)) as done:
+                before = len(rounds)
+                while len(rounds) < wanted and active.any():
+                    working = np.flatnonzero(active.reshape(-1, LANES).any(axis=1))
+                    _reweigh(search, working, stumps, votes, log_weights, shift)
+                    stumps = search.per_label(working)
+                    leaves = Leaves.of(stumps.sums)
+                    shift += np.log(leaves.total)
+                    votes, useful = self._votes(leaves, len(weights), search.tie)
+                    # The first stump is kept whatever it is worth.
+                    kept = active & useful if rounds else active
+                    active = active & useful
+                    if not kept.any():
+                        break
+                    votes = np.where(kept, votes, 0.0)
+                    if not rounds:
+                        self.first_votes_ = tiles.to_labels(leaves.log_odds())
+                    thresholds = bins.threshold(stumps.feature, stumps.cut)
+                    made = (stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept)
+                    rounds.append(made)
+                    done(len(rounds) - before)
             parts = [tiles.to_labels(np.array(part)) for part in zip(*rounds, strict=True)]
             self._keep([part[:stage] for part in parts], single=parts[-1].sum(axis=0) == 1)
             yield

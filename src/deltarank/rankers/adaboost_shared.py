@@ -12,6 +12,7 @@ from deltarank.kernels.votes import predict_shared_votes
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import bin_features
 from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
+from deltarank.progress import progress
 from deltarank.rankers.boosting_losses import LabelLoss, Loss, PairLoss
 from deltarank.rankers.stumps import StumpRanker
 from deltarank.rankers.targets import Targets
@@ -52,18 +53,21 @@ class SharedStumpRanker(StumpRanker):
         rounds: list[Round] = []
         gains = True
         for stage in stages:
-            while gains and len(rounds) < stage:
-                stumps = search.shared(loss.total)
-                step = self._votes(loss, stumps, len(weights) * labels.n_labels)
-                gains = step is not None
-                if step is not None:
-                    made = Round(
-                        stumps.feature[0],
-                        bins.threshold(stumps.feature, stumps.cut)[0],
-                        self.score_scale * tiles.to_labels(step),
-                        loss.add_votes(stumps, step),
-                    )
-                    rounds.append(made)
+            with progress("boosting", stage - len(rounds)) as done:
+                before = len(rounds)
+                while gains and len(rounds) < stage:
+                    stumps = search.shared(loss.total)
+                    step = self._votes(loss, stumps, len(weights) * labels.n_labels)
+                    gains = step is not None
+                    if step is not None:
+                        made = Round(
+                            stumps.feature[0],
+                            bins.threshold(stumps.feature, stumps.cut)[0],
+                            self.score_scale * tiles.to_labels(step),
+                            loss.add_votes(stumps, step),
+                        )
+                        rounds.append(made)
+                        done(len(rounds) - before)
             self.features_ = np.array([made.feature for made in rounds], np.int32)
             self.thresholds_ = np.array([made.threshold for made in rounds], np.float64)
             votes = [made.votes for made in rounds]

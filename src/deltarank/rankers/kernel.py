@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from deltarank.progress import Step, progress
 from deltarank.rankers.base import Ranker, training_weights
 from deltarank.rankers.logistic import LogisticRanker
 from deltarank.rankers.logistic_cv import LogisticRankerCV
@@ -20,6 +21,8 @@ from deltarank.weights import Weight
 WIDTH_FACTOR = 2.0
 # No data set in sight wants a width further from the scale than this, in factors.
 FURTHEST = 6
+# Shares of the work still to be done, as far as anybody can know: of a width, of more landmarks.
+SHARE_OF_A_WIDTH, SHARE_OF_MORE = 0.2, 0.5
 
 
 class KernelLogisticRanker(Ranker):
@@ -133,10 +136,11 @@ class KernelLogisticRanker(Ranker):
         splits = None
         if self.C is None or self.gamma is None or len(counts) > 1:
             splits = split_rows(self.cv, X, y, targets, generator.randint(2**31 - 1))
-        search = _Search(self, X, y, sample_weight, usable, splits)
-        self._choose(search, counts, scale(X, weights))
-        feature_map = search.map(self.gamma_, self.n_landmarks_)
-        final = search.final(feature_map, self.C_)
+        with progress("choosing a kernel", 1.0) as done:
+            search = _Search(self, X, y, sample_weight, usable, splits, done)
+            self._choose(search, counts, scale(X, weights))
+            feature_map = search.map(self.gamma_, self.n_landmarks_)
+            final = search.final(feature_map, self.C_)
         self.landmarks_, _, self.whitening_ = feature_map
         self.coef_, self.intercept_, self.n_iter_ = final.coef_, final.intercept_, final.n_iter_
         self.search_ = search.tried
@@ -158,6 +162,7 @@ class KernelLogisticRanker(Ranker):
         gamma, count = self.gamma, counts[0]
         if gamma is None:
             gamma = search.climb(1 / distance, count)
+        search.share = SHARE_OF_MORE
         for more in counts[1:]:
             if search.score(gamma, more) <= search.score(gamma, count):
                 break
@@ -186,9 +191,12 @@ class _Search:
         sample_weight: Any,
         usable: NDArray[np.int64],
         splits: list[Split] | None,
+        done: Step,
     ) -> None:
+        self.done = done
         self.ranker, self.X, self.y, self.sample_weight = ranker, X, y, sample_weight
         self.usable, self.splits = usable, splits
+        self.share = SHARE_OF_A_WIDTH
         self.seen: dict[tuple[float, int], _Try] = {}
 
     @property
@@ -206,7 +214,11 @@ class _Search:
     def final(self, feature_map: NystromMap, C: float) -> LogisticRanker:
         """Fit all rows."""
         settings = {name: getattr(self.ranker, name) for name in ("weight", "tol", "max_iter")}
-        return LogisticRanker(C=C, **settings).fit(feature_map(self.X), self.y, self.sample_weight)
+        ranker = LogisticRanker(C=C, **settings)
+        self.done.each = self.done.left
+        with progress("fitting the kernel", 2) as done:
+            done.each = 1
+            return ranker.fit(feature_map(self.X), self.y, self.sample_weight)
 
     def score(self, gamma: float, count: int) -> float:
         """Return the best mean score over C on held-out rows."""
@@ -218,7 +230,16 @@ class _Search:
 
     def _try(self, gamma: float, count: int) -> _Try:
         if (gamma, count) not in self.seen:
-            ranker = self.ranker
+            self.done.each = self.share * self.done.left
+            self.seen[gamma, count] = self._cross_validated(gamma, count)
+        return self.seen[gamma, count]
+
+    def _cross_validated(self, gamma: float, count: int) -> _Try:
+        ranker = self.ranker
+        with progress("trying a kernel", 4) as done:
+            done.each = 1
+            features = self.map(gamma, count)(self.X)
+            done.each = 3
             search = LogisticRankerCV(
                 Cs=None if ranker.C is None else [ranker.C],
                 cv=self.splits,
@@ -227,9 +248,8 @@ class _Search:
                 # The fit after the search goes unused.
                 tol=1.0,
                 max_iter=ranker.max_iter,
-            ).fit(self.map(gamma, count)(self.X), self.y, self.sample_weight)
-            self.seen[gamma, count] = _Try(search.best_score_, search.C_)
-        return self.seen[gamma, count]
+            ).fit(features, self.y, self.sample_weight)
+        return _Try(search.best_score_, search.C_)
 
     def climb(self, start: float, count: int) -> float:
         """Return the best width on a grid about the start: go on while it gets better."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.passes.path import Pass, solve, solve_path
+from deltarank.progress import progress
 from deltarank.rankers.base import constant_scores, training_weights
 from deltarank.rankers.logistic import LogisticRanker
 from deltarank.rankers.parameters import positive_number
@@ -117,20 +118,23 @@ class LogisticRankerCV(LogisticRanker):
         held_out = [_held_out(X, y, targets, weights, sample_weight, split) for split in splits]
         scores = np.empty((len(splits), len(Cs)))
         solutions: list[Solution | None] = []
-        for column, (fitted, solution) in enumerate(
-            self._path(data, X, targets, weights, splits, Cs)
-        ):
-            solutions.append(solution)
-            for fold, (coef, intercept) in enumerate(fitted):
-                scores[fold, column] = self._score(scorer, coef, intercept, held_out[fold])
-        best = choose_value(scores, self.one_standard_error)
-        self.C_ = float(Cs[best])
-        self.best_score_ = float(scores[:, best].mean())
-        self.cv_results_ = tabulate("C", Cs, scores)
-        near = solutions[best]
-        data = data.at(self.C_)
-        start = None if near is None else data.median_of_folds(near, len(splits))
-        solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
+        # One step a C, and the final fit: about as long, though of one fold, to more digits.
+        with progress("choosing C", len(Cs) + 1) as done:
+            done.each = 1
+            path = self._path(data, X, targets, weights, splits, Cs)
+            for column, (fitted, solution) in enumerate(path):
+                solutions.append(solution)
+                for fold, (coef, intercept) in enumerate(fitted):
+                    scores[fold, column] = self._score(scorer, coef, intercept, held_out[fold])
+                done(column + 1)
+            best = choose_value(scores, self.one_standard_error)
+            self.C_ = float(Cs[best])
+            self.best_score_ = float(scores[:, best].mean())
+            self.cv_results_ = tabulate("C", Cs, scores)
+            near = solutions[best]
+            data = data.at(self.C_)
+            start = None if near is None else data.median_of_folds(near, len(splits))
+            solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
         constants = constant_scores(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)
         return self
@@ -153,7 +157,10 @@ class LogisticRankerCV(LogisticRanker):
         if folds is None:
             passes = [self._place(X, targets, _only(weights, train), Cs[0]) for train, _ in splits]
             paths = [solve_path(apart, Cs, **limits) for apart in passes]
-            for steps in zip(*paths, strict=True):
+            for _ in Cs:
+                with progress("solving folds", len(paths)) as done:
+                    done.each = 1
+                    steps = [next(path) for path in paths]
                 yield [current.to_features(found.point) for current, found in steps], None
         else:
             for current, found in solve_path(data.with_folds(folds), Cs, **limits):

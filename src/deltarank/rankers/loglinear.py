@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from deltarank.choices import choose
 from deltarank.passes.pairwise import PAIR_LOSSES
 from deltarank.passes.parallel import ParallelUpdate
+from deltarank.progress import progress
 from deltarank.rankers.pairwise import PairProblem, PairwiseLinearRanker, pair_problem
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.weights import Weight
@@ -102,8 +103,12 @@ class LogLinearRanker(PairwiseLinearRanker):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogLinearRanker":
         """Fit all labels: for the parameters see `LogisticRanker.fit`."""
-        for _ in self.fit_stages(X, y, sample_weight, stages=self._kept_stages()):
-            pass
+        stages = self._kept_stages()
+        lengths = iter(np.diff(stages, prepend=0))
+        with progress("updating", self.n_iterations) as done:
+            done.each = next(lengths)
+            for _ in self.fit_stages(X, y, sample_weight, stages=stages):
+                done.each = next(lengths, 0)
         return self
 
     def fit_stages(
@@ -161,12 +166,14 @@ class LogLinearRanker(PairwiseLinearRanker):
             update = ParallelUpdate(X, problem.labels, problem.weights)
             self.rho_ = update.rho
             self._warn_if_hopeless(update)
-        self.stages_, done = kept, 0
+        self.stages_, before = kept, 0
         for at, stage in enumerate(kept):
-            for iteration in range(done, stage):
-                losses[iteration], step = update(theta) if update else (0.0, 0.0)
-                theta += step
-            done = stage
+            with progress("updating", stage - before) as done:
+                for iteration in range(before, stage):
+                    losses[iteration], step = update(theta) if update else (0.0, 0.0)
+                    theta += step
+                    done(iteration + 1 - before)
+            before = stage
             self._set(X, problem, theta[:, :-1], theta[:, -1])
             if not at:
                 self.stage_coef_ = np.zeros((len(kept), *self.coef_.shape), X.dtype)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.passes.blas import one_blas_thread
-from deltarank.threads import row_blocks, run
+from deltarank.progress import progress
+from deltarank.threads import n_threads, row_blocks, run
 
 # Kernel values held at a time, a task: 8 MB of float32.
 CELLS_PER_TASK = 2_000_000
@@ -51,8 +52,12 @@ class NystromMap(NamedTuple):
             np.matmul(kernel, self.whitening, out=found[rows])
 
         blocks = row_blocks(X.shape[0], max(1, CELLS_PER_TASK // len(self.whitening)))
-        with one_blas_thread():
-            run([partial(fill, rows) for rows in blocks])
+        with one_blas_thread(), progress("mapping", len(blocks)) as done:
+            # Threads wait for each other a few times where somebody is to be told how far it is.
+            at_once = 4 * n_threads() if done.is_heard else max(1, len(blocks))
+            for some in row_blocks(len(blocks), at_once):
+                run([partial(fill, rows) for rows in blocks[some]])
+                done(some.stop)
         return found
 
 

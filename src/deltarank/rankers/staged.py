@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from deltarank.labels import row_numbers
+from deltarank.progress import Step, progress
 from deltarank.rankers.base import Ranker
 from deltarank.rankers.parameters import positive_integer
 from deltarank.rankers.selection import (
@@ -127,13 +128,15 @@ class StagedSearchCV(Ranker):
             sample_weight = row_numbers(sample_weight, X.shape[0], "sample_weight")
         data = _Labelled(X, y, targets, sample_weight)
         splits = split_rows(self.cv, X, y, targets, self.random_state)
-        scores = self._search(stages, data, splits, scorer)
-        stages = stages[: scores.shape[1]]
-        best = choose_value(scores, self.one_standard_error)
-        self.best_rounds_ = stages[best]
-        self.best_score_ = float(scores[:, best].mean())
-        self.cv_results_ = tabulate("rounds", np.array(stages), scores)
-        self.best_ranker_ = self._ranker(self.best_rounds_).fit(X, y, sample_weight)
+        with progress("choosing rounds", 1.0) as done:
+            scores = self._search(stages, data, splits, scorer, done)
+            stages = stages[: scores.shape[1]]
+            best = choose_value(scores, self.one_standard_error)
+            self.best_rounds_ = stages[best]
+            self.best_score_ = float(scores[:, best].mean())
+            self.cv_results_ = tabulate("rounds", np.array(stages), scores)
+            done.each = done.left
+            self.best_ranker_ = self._ranker(self.best_rounds_).fit(X, y, sample_weight)
         return self
 
     def _stages(self) -> list[int]:
@@ -151,15 +154,30 @@ class StagedSearchCV(Ranker):
         return stages
 
     def _search(
-        self, stages: list[int], data: "_Labelled", splits: list[Split], scorer: Any
+        self,
+        stages: list[int],
+        data: "_Labelled",
+        splits: list[Split],
+        scorer: Any,
+        done: Step,
     ) -> NDArray[np.float64]:
         """Return the scores (folds, stages) of as many stages as patience allows."""
         folds = [self._fold_scores(stages, data, split, scorer) for split in splits]
         scores = np.empty((len(folds), 0))
-        n_wanted = 1
+        best, before, n_wanted = stages[0], 0, 1
         while n_wanted > scores.shape[1]:
-            scores = np.column_stack([scores, [next(fold) for fold in folds]])
-            n_wanted = self._n_within(stages, stages[int(scores.mean(axis=0).argmax())])
+            stage = stages[scores.shape[1]]
+            # If the best so far is the best: folds up to its limit, and the final fit.
+            limit = stages[max(n_wanted, self._n_within(stages, best)) - 1]
+            column = []
+            for k, fold in enumerate(folds):
+                behind = k * (stage - before)
+                done.each = done.left * (stage - before)
+                done.each /= len(folds) * (limit - before) - behind + best
+                column.append(next(fold))
+            scores = np.column_stack([scores, column])
+            best, before = stages[int(scores.mean(axis=0).argmax())], stage
+            n_wanted = self._n_within(stages, best)
         return scores
 
     def _n_within(self, stages: list[int], best: int) -> int:

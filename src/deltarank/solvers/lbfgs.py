@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from deltarank import threads
 from deltarank.kernels.lbfgs import cholesky, descend, move
+from deltarank.progress import Step, progress
 from deltarank.solvers.solution import Solution
 
 Array = NDArray[Any]
@@ -95,7 +96,22 @@ def lbfgs(
     due : callable
         ``(rounds since the last Hessians, active problems) -> bool``.
     """
-    batch = _Batch(start, memory, tol)
+    with progress("descending", 1.0) as done:
+        batch = _Batch(start, memory, tol)
+        _minimise(batch, value_and_gradient, start, max_iter, hessian, due, done)
+    norm = np.linalg.norm(batch.gradient, axis=1)
+    return Solution(batch.point, batch.value, norm, batch.n_iter, batch.converged, batch.diagonal)
+
+
+def _minimise(
+    batch: "_Batch",
+    value_and_gradient: Objective,
+    start: Start,
+    max_iter: int,
+    hessian: Hessian,
+    due: Callable[[int, int], bool],
+    done: Step,
+) -> None:
     active = np.arange(len(start.point))
     batch.accept(active, start.point, value_and_gradient(start.point, active))
     n_rounds = 1
@@ -117,8 +133,8 @@ def lbfgs(
         if stranded.size and due(ENDLESS, stranded.size):
             batch.renew_curvature(stranded, hessian)
         active = batch.still_active()
-    norm = np.linalg.norm(batch.gradient, axis=1)
-    return Solution(batch.point, batch.value, norm, batch.n_iter, batch.converged, batch.diagonal)
+        if done.is_heard:
+            done(batch.share_done())
 
 
 class _Batch:
@@ -141,12 +157,27 @@ class _Batch:
         self.slots = np.full(n_problems, -1)
         self.n_iter, self.n_moves = np.zeros((2, n_problems), np.int64)
         self.first_decrement = np.zeros(n_problems)
+        self.farthest, self.share = np.zeros(n_problems), 0.0
         self.converged = np.zeros(n_problems, bool)
         self.stuck = np.zeros(n_problems, bool)
 
     def still_active(self) -> Array:
         """Return the problems that neither converged nor got stuck, ascending."""
         return np.flatnonzero(~(self.converged | self.stuck))
+
+    def share_done(self) -> float:
+        """Estimate the share of all work done, from how far each problem's decrement has fallen.
+
+        At a linear rate its logarithm falls by the same amount a round, and a round costs as much
+        as problems are active, so the mean over problems is the share of the work.
+        """
+        goal = self.tol * np.abs(self.value) + NEGLIGIBLE
+        distance = np.log(np.maximum(-self.slope / (2 * goal), 1.0))
+        distance[self.converged | self.stuck] = 0.0
+        self.farthest = np.maximum(self.farthest, distance)
+        left = np.divide(distance, self.farthest, where=self.farthest > 0, out=distance * 0)
+        self.share = max(self.share, float(1 - left.mean()))
+        return self.share
 
     def stranded(self) -> Array:
         """Return the problems that got stuck with no Hessian yet.

@@ -1,18 +1,24 @@
 """A ranker with what it takes to rank the rows of a file: one model file."""
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from deltarank.datasets import Preparation
 from deltarank.progress import progress
-from deltarank.storage import ModelFileError, load_with_extra, save
+from deltarank.rankers.base import select_in_threads
+from deltarank.storage.models import load_with_extra, save
+from deltarank.storage.tensors import ModelFileError
 from deltarank.threads import row_blocks
 
+# A row's number, its labels, best first, and their scores.
+Ranking = tuple[int, list[Any], list[float]]
 CELLS_PER_CHUNK = 1_000_000
 KEY = "preparation"
 
@@ -42,6 +48,14 @@ class Model:
             raise ModelFileError(path, "its ranker and its preparation have not the same features")
         return cls(ranker, preparation)
 
+    def in_memory(self) -> "Model":
+        """Return the model with arrays of its own, not mapped from a file that may change."""
+        ranker = copy(self.ranker)
+        for name, value in vars(ranker).items():
+            if isinstance(value, np.ndarray) or sparse.issparse(value):
+                setattr(ranker, name, value.copy())
+        return Model(ranker, self.preparation)
+
     def save(self, path: Path) -> None:
         """Write the model file, whole or not at all."""
         save(self.ranker, path, extra={KEY: self.preparation.to_json()})
@@ -68,6 +82,16 @@ class Model:
             for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes))):
                 yield rows, self.scores(X[rows])
                 done(rows.stop)
+
+    def rankings(self, X: Any, top: int) -> Iterator[Ranking]:
+        """Yield the best labels of each row, in the order of the rows."""
+        classes = self.classes
+        for rows, scores in self.chunks(X):
+            ranked = np.empty((len(scores), min(top, len(classes))), np.intp)
+            select_in_threads(scores, ranked)
+            best: NDArray[Any] = np.take_along_axis(scores, ranked, axis=1)
+            for place, (labels, values) in enumerate(zip(ranked, best, strict=True)):
+                yield rows.start + place, classes[labels].tolist(), values.tolist()
 
     def all_scores(self, X: Any) -> NDArray[Any]:
         """Return the scores of all rows."""

@@ -1,0 +1,1 @@
+"""A model behind HTTP: rankings and reasons as JSON, and one page for people."""

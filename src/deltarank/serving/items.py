@@ -1,0 +1,136 @@
+"""Items as JSON become rows of X, or are refused with the place of what is wrong."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from deltarank.datasets import Encoder, Preparation
+from deltarank.datasets.cells import CellError
+
+_SCALARS = (str, int, float, bool, type(None))
+_NAMES_SHOWN = 10
+# Fewer cells are quicker to rank dense; more may not fit into memory.
+DENSE_CELLS = 1_000_000
+LARGEST = 1.7e308
+
+
+class ItemError(ValueError):
+    """An item that the model cannot rank."""
+
+
+class Reader:
+    """Makes rows of items, as the ranker takes them.
+
+    Items are dicts of columns where the model has an encoder. Else they are lists of numbers, or
+    dicts of features, by name, or by number with those not named 0.
+
+    Parameters
+    ----------
+    preparation : Preparation
+    may_miss : bool
+        Whether the ranker takes missing numbers; those of an encoder are filled in anyway.
+
+    Examples
+    --------
+    >>> read = Reader(Preparation(3), may_miss=False)
+    >>> read([[1, 2, 3], {"2": 5}])
+    array([[1., 2., 3.],
+           [0., 0., 5.]])
+    >>> read([[1, 2]])
+    Traceback (most recent call last):
+    deltarank.serving.items.ItemError: items[0] must have 3 numbers; got 2
+    """
+
+    def __init__(self, preparation: Preparation, *, may_miss: bool) -> None:
+        self._preparation, self._may_miss = preparation, may_miss
+        self._names = [] if preparation.encoder is not None else preparation.feature_names()
+        self._place = {name: j for j, name in enumerate(self._names)}
+
+    def __call__(self, items: Sequence[Any]) -> Any:
+        """Return the rows, or refuse the first item that is not one."""
+        encoder = self._preparation.encoder
+        X = _encoded(encoder, items) if encoder is not None else self._numbers(items)
+        return self._preparation.transform(X)
+
+    def _numbers(self, items: Sequence[Any]) -> Any:
+        rows, columns, values = [], [], []
+        for i, item in enumerate(items):
+            for column, name, cell in self._cells(i, item):
+                rows.append(i)
+                columns.append(column)
+                values.append(self._number(i, name, cell))
+        shape = (len(items), len(self._names))
+        X = sparse.csr_array((np.array(values, np.float64), (rows, columns)), shape=shape)
+        return X.toarray() if np.prod(shape) <= DENSE_CELLS else X
+
+    def _cells(self, i: int, item: Any) -> Iterator[tuple[int, str, Any]]:
+        names = self._names
+        if isinstance(item, list):
+            if len(item) != len(names):
+                raise ItemError(f"items[{i}] must have {len(names)} numbers; got {len(item)}")
+            yield from zip(range(len(names)), names, item, strict=True)
+        elif isinstance(item, dict):
+            known = self._preparation.names
+            for name in known or ():
+                if name not in item:
+                    raise ItemError(f"items[{i}] has no feature {name!r}")
+            for name, cell in item.items():
+                if name in self._place:
+                    yield self._place[name], name, cell
+                elif known is None:
+                    raise ItemError(
+                        f"items[{i}]: no feature is called {name!r}; their names are "
+                        f"{_listed(names)}"
+                    )
+        else:
+            raise ItemError(
+                f"items[{i}] must be a list of {len(names)} numbers, or an object of features; "
+                f"got {_kind(item)}"
+            )
+
+    def _number(self, item: int, name: str, cell: Any) -> float:
+        if cell is None and self._may_miss:
+            return math.nan
+        if isinstance(cell, int | float) and not isinstance(cell, bool):
+            number = float(cell) if abs(cell) < LARGEST else math.inf
+            if math.isfinite(number):
+                return number
+        wanted = "a finite number or null" if self._may_miss else "a finite number"
+        raise ItemError(f"items[{item}], feature {name!r}: {wanted} is wanted; got {_shown(cell)}")
+
+
+def _encoded(encoder: Encoder, items: Sequence[Any]) -> Any:
+    names = [column.name for column in encoder.columns]
+    for i, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ItemError(
+                f"items[{i}] must be an object with the columns {_listed(names)}; got {_kind(item)}"
+            )
+        for name in names:
+            if name not in item:
+                raise ItemError(f"items[{i}] has no column {name!r}; null stands for a missing one")
+            if not isinstance(item[name], _SCALARS):
+                raise ItemError(
+                    f"items[{i}], column {name!r}: text, a number or null is wanted; "
+                    f"got {_kind(item[name])}"
+                )
+    try:
+        return encoder.transform({name: [item[name] for item in items] for name in names})
+    except CellError as error:
+        raise ItemError(f"items[{error.row}], column {error.column!r}: {error.problem}") from None
+
+
+def _shown(cell: Any) -> str:
+    return "null" if cell is None else repr(cell)[:40]
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", str: "text", bool: "true or false"}
+    return kinds.get(type(value), "null" if value is None else "a number")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:_NAMES_SHOWN])) + ", ..." * (len(names) > _NAMES_SHOWN)

@@ -1,0 +1,34 @@
+"""Why one label stands above another in a row: features, their values, and what they add."""
+
+from typing import Any
+
+from deltarank.explanations import explain
+from deltarank.storage.prepared import Model
+
+Line = dict[str, Any]
+
+
+def reasons(model: Model, x: Any, first: Any, second: Any, top: int) -> list[Line]:
+    """Return a line a feature, the most important first, then the rest, the intercept, the sum.
+
+    Numbers that were brought to one scale are shown as they were given.
+    """
+    names = model.preparation.feature_names()
+    found = explain(model.ranker, x, first, second, feature_names=range(len(names)))
+    lines = [_line(model, names, x, j, adds) for j, adds in found.largest(top)]
+    rest = found.contributions.sum() - sum(line["adds"] for line in lines)
+    n_others = len(found.largest()) - len(lines)
+    if n_others:
+        lines.append({"feature": f"({n_others} other features)", "value": "", "adds": float(rest)})
+    lines.append({"feature": "(intercept)", "value": "", "adds": found.intercept})
+    lines.append({"feature": "(difference)", "value": "", "adds": found.difference})
+    return lines
+
+
+def _line(model: Model, names: list[str], x: Any, feature: int, adds: float) -> Line:
+    value = float(x[0, feature])
+    scaler = model.preparation.scaler
+    if scaler is not None and feature in scaler.columns:
+        at = scaler.columns.index(feature)
+        value = value * scaler.scales[at] + scaler.means[at]
+    return {"feature": names[feature], "value": value, "adds": adds}

@@ -1,0 +1,129 @@
+"""What the server does, without the server: a model in memory, items in, rankings out."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deltarank.datasets.encoder import CategoryColumn
+from deltarank.explanations import is_explainable
+from deltarank.serving.items import ItemError, Reader
+from deltarank.serving.reasons import reasons
+from deltarank.storage.prepared import Model
+
+REASONS = 10
+MOST_EXPLAINED = 20
+_CHOICES_SHOWN = 1000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a single request may cost."""
+
+    rows: int = 1000
+    bytes: int = 1 << 20
+    seconds: float = 10.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """A model that answers; `examples` are items to try."""
+
+    model: Model
+    limits: Limits = field(default_factory=Limits)
+    examples: tuple[Any, ...] = ()
+
+    @classmethod
+    def load(cls, path: Path, limits: Limits) -> "Service":
+        """Read a model file, all of it: what becomes of the file later changes nothing here."""
+        return cls(Model.load(path).in_memory(), limits)
+
+    @cached_property
+    def _read(self) -> Reader:
+        return Reader(self.model.preparation, may_miss=self.model.ranker.accepts_missing_values)
+
+    def warm_up(self) -> None:
+        """Rank an empty item: what is compiled or loaded on first use is there for the first."""
+        encoder = self.model.preparation.encoder
+        empty: Any = [0.0] * self.model.preparation.n_features
+        if encoder is not None:
+            empty = dict.fromkeys(column.name for column in encoder.columns)
+        self.rank([empty], 1, is_explainable(self.model.ranker))
+
+    def about(self) -> dict[str, Any]:
+        """Describe the model: what it takes, and what it ranks."""
+        ranker, preparation = self.model.ranker, self.model.preparation
+        columns = None
+        if preparation.encoder is not None:
+            columns = [_column(column) for column in preparation.encoder.columns]
+        return {
+            "ranker": type(ranker).__name__,
+            "labels": [_plain(label) for label in self.model.classes.tolist()],
+            "n_features": preparation.n_features,
+            "columns": columns,
+            "features": None if preparation.names is None else list(preparation.names),
+            "explains": is_explainable(ranker),
+            "scores_are_log_odds": bool(ranker.estimates_marginals),
+            "limits": {"rows": self.limits.rows, "bytes": self.limits.bytes},
+        }
+
+    def rank(self, items: list[Any], top: int, explain: Any) -> list[dict[str, Any]]:
+        """Return the best labels of each item, their scores, and if wanted the reasons.
+
+        `explain` is False, True for the first label above the second, or a pair of labels.
+        """
+        if not 1 <= len(items) <= self.limits.rows:
+            raise ItemError(
+                f"a request must have from 1 to {self.limits.rows} items; got {len(items)}"
+            )
+        if explain is not False:
+            self._check_explain(explain, len(items))
+        X = self._read(items)
+        found: list[dict[str, Any]] = []
+        for row, labels, scores in self.model.rankings(X, top):
+            ranking: dict[str, Any] = {"labels": list(map(_plain, labels)), "scores": scores}
+            if explain:
+                ranking["why"] = self._reasons(X[[row]], explain)
+            found.append(ranking)
+        return found
+
+    def _check_explain(self, explain: Any, n_items: int) -> None:
+        if explain is not True and not (isinstance(explain, list) and len(explain) == 2):
+            raise ItemError("explain must be true, false or a list of two labels")
+        if not is_explainable(self.model.ranker):
+            name = type(self.model.ranker).__name__
+            raise ItemError(f"explain is for linear and boosted rankers; the model is a {name}")
+        if n_items > MOST_EXPLAINED:
+            raise ItemError(f"explain is for at most {MOST_EXPLAINED} items; got {n_items}")
+
+    def _reasons(self, x: Any, explain: Any) -> dict[str, Any] | None:
+        pair = explain
+        if explain is True:
+            pair = next(self.model.rankings(x, 2))[1]
+            if len(pair) < 2:
+                return None
+        first, second = (self._label(name) for name in pair)
+        lines = reasons(self.model, x, first, second, REASONS)
+        for line in lines:
+            # A missing value took its own branch; JSON knows no NaN.
+            if line["value"] == "" or not math.isfinite(line["value"]):
+                line["value"] = None
+        return {"above": _plain(first), "below": _plain(second), "reasons": lines}
+
+    def _label(self, name: Any) -> Any:
+        found = self.model.find_label(str(name))
+        if found not in self.model.classes.tolist():
+            raise ItemError(f"explain names the label {name!r}, which the model does not have")
+        return found
+
+
+def _column(column: Any) -> dict[str, Any]:
+    found = {"name": column.name, "kind": column.kind}
+    if isinstance(column, CategoryColumn):
+        found["values"] = list(column.values[:_CHOICES_SHOWN])
+    return found
+
+
+def _plain(label: Any) -> Any:
+    return label if isinstance(label, str | int | float | bool) else str(label)
