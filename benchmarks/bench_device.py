@@ -116,9 +116,9 @@ def decrement(data, solution, label):
         for begin in range(0, len(relevant), 2**16):
             rows = slice(begin, begin + 2**16)
             x = (
-                block.x.to_dense()
-                if block.low is None
-                else block.x[rows].double() + block.low[rows]
+                block.x.to_dense()[rows].double()
+                if block.x.is_sparse_csr
+                else block.x[rows].double()
             )
             offset = point[0, -1] - coef @ (places.center - places.shift)
             weights, y = block.weights[rows].double(), relevant[rows]

@@ -44,14 +44,9 @@ MAX_ROTATED_FEATURES = 2048
 
 
 class Block(NamedTuple):
-    """Rows of one fold: features, weights and positive cells.
-
-    Dense features are the sum of `x`, exact in TF32, and `low`; sparse ones are CSR and come with
-    their transpose.
-    """
+    """Rows of one fold: features, dense or CSR with its transpose, weights and positive cells."""
 
     x: Tensor
-    low: Tensor | None
     transposed: Tensor | None
     weights: Tensor
     starts: NDArray[np.int64]
@@ -159,7 +154,7 @@ class DevicePass:
             root = weights[self._tensor(rows)].sqrt().float()
             x = (self._take(rows) - center.float()).mul_(root[:, None])
             if rotates:
-                with tf32_products(self.device):
+                with tf32_products(self.device, True):
                     gram += x.T @ x
             square += (x * x).sum(dim=0)
         variance = square / total
@@ -190,9 +185,9 @@ class DevicePass:
         if self._is_sparse:
             x = sparse.csr_array(self._X[rows], dtype=np.float32)
             turned = _to_device(sparse.csr_array(x.T), self.device)
-            return Block(_to_device(x, self.device), None, turned, **common)
+            return Block(_to_device(x, self.device), turned, **common)
         x = (self._take(rows) - self.places.shift.float()).mul_((1 / self.places.scale).float())
-        return Block(*split(x), None, **common)
+        return Block(x, None, **common)
 
     def _tensor(self, values: Any) -> Tensor:
         return torch.as_tensor(values).to(self.device)
@@ -245,13 +240,10 @@ class DevicePass:
             places = torch.stack([block.members, block.rows])
             with torch.sparse.check_sparse_tensor_invariants(enable=False):
                 picked = torch.sparse_coo_tensor(places, dear, (m, len(weights))).coalesce()
-            x = block.x.to_dense() if block.low is None else block.x
+            x = block.x.to_dense() if block.transposed is not None else block.x
             for columns in range(0, d, 128):
                 part = slice(columns, columns + 128)
-                features = x[:, part].double()
-                sums[block.fold, :, part] += picked @ (
-                    features if block.low is None else features.add_(block.low[:, part])
-                )
+                sums[block.fold, :, part] += picked @ x[:, part].double()
         return total, masses, costly, sums
 
     def start(self, problems: Tensor) -> Start:
@@ -329,18 +321,17 @@ class DevicePass:
         losses, curvatures, residuals = torch.zeros(3, len(points), **number)
         gradient = torch.zeros_like(coef)
         slim, slim_offset = scaled.float(), offset.float()
-        with tf32_products(self.device):
-            for block in self.blocks:
-                columns: Any = slice(None)
-                if self.n_folds > 1:
-                    columns = (problems % self.n_folds != block.fold).nonzero().ravel()
-                    if not len(columns):
-                        continue
-                mine = slim[columns], slim_offset[columns], problems[columns]
-                sums, slope = self._block(block, *mine, coarse)
-                for target, part in zip((losses, curvatures, residuals), sums, strict=True):
-                    target[columns] += part
-                gradient[columns] += slope
+        for block in self.blocks:
+            columns: Any = slice(None)
+            if self.n_folds > 1:
+                columns = (problems % self.n_folds != block.fold).nonzero().ravel()
+                if not len(columns):
+                    continue
+            mine = slim[columns], slim_offset[columns], problems[columns]
+            sums, slope = self._block(block, *mine, coarse)
+            for target, part in zip((losses, curvatures, residuals), sums, strict=True):
+                target[columns] += part
+            gradient[columns] += slope
         _, _, costly, positive_sums = self._totals(problems)
         # With the coefficients as they were rounded: theirs are the other part's scores.
         losses -= (slim.double() * positive_sums).sum(dim=1) + slim_offset.double() * costly
@@ -355,21 +346,18 @@ class DevicePass:
         The sums are those of losses without their positive part, curvatures and chances.
         """
         n_rows, n_problems, turned = len(block.weights), len(coef), block.transposed
-        size = n_rows if block.low is None else max(1, self._cells // len(coef))
+        size = n_rows if turned is not None else max(1, self._cells // len(coef))
         more = -n_problems % COLUMN_PARTS
         coef, offset = functional.pad(coef, (0, 0, 0, more)), functional.pad(offset, (0, more))
         sums: Any = 0.0
         gradient: Any = 0.0
         for begin in range(0, n_rows, size):
             rows = slice(begin, min(begin + size, n_rows))
-            if block.low is None:
-                cells = torch.addmm(offset, block.x, coef.T)
-            else:
-                x = block.x[rows], None if coarse else block.low[rows]
-                cells = forward(x, coef, offset)
+            x = block.x if turned is not None else block.x[rows]
+            cells = forward(x, coef, offset, coarse)
             sums = sums + self._turn(cells, block, rows, problems)
             self._subtract_positives(cells, block, rows, problems)
-            slope = backward(x, cells) if turned is None else (turned @ cells).T
+            slope = backward(x, cells, coarse) if turned is None else (turned @ cells).T
             gradient = gradient + slope.double()
         return sums[:, :n_problems], gradient[:n_problems]
 
@@ -419,7 +407,7 @@ class DevicePass:
         scaled, offset = (coef * places.scale).float(), points[:, -1].float()
         d, q = v - 1, len(points)
         hessians = torch.zeros(q, v, v, dtype=torch.float64, device=self.device)
-        with tf32_products(self.device):
+        with tf32_products(self.device, True):
             for block in self.blocks:
                 n_rows, size = len(block.weights), max(1, HESSIAN_CELLS // (q * v))
                 for begin in range(0, n_rows, size):
@@ -516,31 +504,30 @@ class DevicePass:
 
 
 def split(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a number that TF32 holds exactly, and the rest, about as exact."""
+    """Return numbers that TF32 holds exactly, and the rest."""
     high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
     return high, x - high
 
 
-def forward(x: tuple[Tensor, Tensor | None], coef: Tensor, offset: Tensor) -> Tensor:
-    """Return the scores x @ coef.T + offset (r, p).
+def forward(x: Tensor, coef: Tensor, offset: Tensor, coarse: bool) -> Tensor:
+    """Return the scores x @ coef.T + offset (r, p), coarsely in TF32 or in float32.
 
-    x is given in two parts. With both, three products in TF32 make one about as exact as float32,
-    in less than half the time; with the first alone the product is coarse.
+    Terms of a score may nearly cancel, and tensor cores cut sums off: values need float32.
     """
-    high, low = x
-    if low is None:
-        return torch.addmm(offset, high, coef.T)
-    first, second = split(coef)
-    return torch.addmm(offset, high, first.T).addmm_(high, second.T).addmm_(low, first.T)
+    with tf32_products(x.device, coarse):
+        return torch.addmm(offset, x, coef.T)
 
 
-def backward(x: tuple[Tensor, Tensor | None], cells: Tensor) -> Tensor:
-    """Return the gradient cells.T @ x (p, d); x as in `forward`."""
-    high, low = x
-    if low is None:
-        return by_parts(cells, high)
-    first, second = split(cells)
-    return by_parts(first, high) + by_parts(second, high) + by_parts(first, low)
+def backward(x: Tensor, cells: Tensor, coarse: bool) -> Tensor:
+    """Return the gradient cells.T @ x (p, d), coarsely or about as exact as in float32.
+
+    Three products in TF32 take less than half the time of one in float32.
+    """
+    with tf32_products(x.device, True):
+        if coarse:
+            return by_parts(cells, x)
+        (high, low), (first, second) = split(x), split(cells)
+        return by_parts(first, high) + by_parts(second, high) + by_parts(first, low)
 
 
 def by_parts(left: Tensor, right: Tensor) -> Tensor:
@@ -553,13 +540,13 @@ def by_parts(left: Tensor, right: Tensor) -> Tensor:
 
 
 @contextmanager
-def tf32_products(device: torch.device) -> Iterator[None]:
-    """Let matrix products of float32 round their factors to TF32; their sums stay float32."""
+def tf32_products(device: torch.device, allowed: bool) -> Iterator[None]:
+    """Let matrix products of float32 cut their factors to TF32, or not; sums stay float32."""
     if device.type != "cuda":
         yield
         return
     before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cuda.matmul.allow_tf32 = allowed
     try:
         yield
     finally:
