@@ -51,6 +51,21 @@ def row_blocks(n_rows: int, rows_per_block: int) -> list[slice]:
     ]
 
 
+def even_parts(n_rows: int, least_rows: int) -> list[slice]:
+    """Cut ``range(n_rows)`` into 1, 2, 4, ... or 32 parts of about ``least_rows`` rows or more.
+
+    However many threads there are, the parts are the same, and so are sums over them to the last
+    bit; powers of two keep two, four or eight threads busy to the end.
+
+    Examples
+    --------
+    >>> even_parts(10, 2)
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 9, None), slice(9, 10, None)]
+    """
+    n_parts = 2 ** min(5, max(0, (n_rows // least_rows).bit_length() - 1))
+    return row_blocks(n_rows, max(1, -(-n_rows // n_parts)))
+
+
 def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run the tasks on the pool and return their results in order.
 

@@ -22,9 +22,8 @@ from deltarank.passes.sparse import SparseMatrix
 from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.solution import Solution
 
-MIN_ROWS_PER_CHUNK = 1024
-# More than one a thread, so that a thread that was held up does not hold up the others.
-CHUNKS_PER_THREAD = 2
+# At least so many rows a task: fewer would not make up for adding their gradients.
+ROWS_PER_CHUNK = 1024
 
 
 class LocalPass:
@@ -165,7 +164,7 @@ class LocalPass:
         for part, columns in self._groups(problems):
             total[columns] += np.sum(weights[part], dtype=np.float64)
             labels = self._kernel_labels(problems[columns])
-            pieces = np.array_split(part, threads.n_threads())
+            pieces = self.chunks(part)
             shared = (weights, labels, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
             for masses, found in threads.run(tasks):
@@ -246,9 +245,7 @@ class LocalPass:
 
     def chunks(self, part: Array) -> list[Array]:
         """Return the given rows in pieces, a task each."""
-        size = -(-len(part) // (CHUNKS_PER_THREAD * threads.n_threads()))
-        size = max(size, MIN_ROWS_PER_CHUNK)
-        return [part[block] for block in threads.row_blocks(len(part), size)]
+        return [part[rows] for rows in threads.even_parts(len(part), ROWS_PER_CHUNK)]
 
     def _kernel_labels(self, problems: Array) -> KernelLabels:
         """Return the labels as the kernels want them; see `logistic_block`."""

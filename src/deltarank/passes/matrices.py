@@ -21,6 +21,8 @@ from deltarank.passes.blas import one_blas_thread
 
 # Up to here eigenvectors take less time than BLAS's threads spin after helping with them.
 FEW_FEATURES = 256
+# Large products are shared out in parts of at least so many rows.
+ROWS_PER_PRODUCT = 64
 # Multiplications, times d^3, that turning and factoring a Hessian are worth: float64, small blocks.
 FACTOR_FLOPS = 16
 Array = NDArray[Any]
@@ -73,7 +75,7 @@ def product(rows: Array, matrix: Array) -> Array:
     if len(matrix) <= FEW_FEATURES:
         return rows @ matrix
     narrow = matrix.astype(np.float32)
-    blocks = threads.row_blocks(len(rows), max(1, -(-len(rows) // threads.n_threads())))
+    blocks = threads.even_parts(len(rows), ROWS_PER_PRODUCT)
     tasks = [partial(np.matmul, rows[block].astype(np.float32), narrow) for block in blocks]
     return np.concatenate(threads.run(tasks)).astype(np.float64)
 

@@ -15,6 +15,8 @@ from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.matrices import Array
 
 ROWS_PER_BLOCK = 256
+# At least so many rows a task.
+ROWS_PER_TASK = 1024
 # Added to both masses, as a share of the mean mass: a coefficient that nothing holds back may not
 # leave for infinity in one step.
 SMALLEST_SHARE = 1e-12
@@ -64,7 +66,7 @@ class ParallelUpdate:
     def masses(self, theta: Array) -> tuple[float, Array, Array]:
         """Return the loss, and the masses W- and W+ that would raise or lower each coefficient."""
         turned = np.ascontiguousarray(theta.T, dtype=self._dtype)
-        pieces = np.array_split(self._rows, threads.n_threads())
+        pieces = [self._rows[part] for part in threads.even_parts(len(self._rows), ROWS_PER_TASK)]
         losses, raising, lowering = zip(
             *threads.run([partial(self._chunk, rows, turned) for rows in pieces]), strict=True
         )
