@@ -12,6 +12,7 @@ import numpy as np
 from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.curvature import SampledHessian
+from deltarank.passes.distributed import DistributedHessian, DistributedPass
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.passes.small import SmallPass, is_small
@@ -44,39 +45,60 @@ def solve(data: Pass, *, tol: float, max_iter: int, start: Any = None) -> Soluti
     start : optional
         From the pass's `start_at` or `continued`; by default its own start.
     """
-    return _SOLVERS[type(data)](data, tol, max_iter, start)
-
-
-def _solve_small(data: SmallPass, tol: float, max_iter: int, start: Array | None) -> Solution:
-    start = data.start() if start is None else start
-    return newton(data.derivatives, start, tol=tol, max_iter=max_iter)
-
-
-def _solve_local(data: LocalPass, tol: float, max_iter: int, start: Start | None) -> Solution:
-    sampled = SampledHessian(data)
-    blocks = _blocks(data)
-    solutions = []
-    with one_blas_thread():
-        for block in blocks:
-            begin = data.start(block) if start is None else start.of(block)
-            solutions.append(
-                lbfgs(
-                    _restricted(data.value_and_gradient, block),
-                    begin,
-                    tol=tol,
-                    max_iter=max_iter,
-                    memory=MEMORY,
-                    hessian=_restricted(sampled, block),
-                    due=sampled.due,
-                )
-            )
+    blocks = problem_blocks(data)
+    solutions = [
+        solve_block(data, block, tol=tol, max_iter=max_iter, start=start_of(start, block))
+        for block in blocks
+    ]
     order = np.argsort(np.concatenate(blocks))
     return Solution(*(np.concatenate(part)[order] for part in zip(*solutions, strict=True)))
 
 
+def start_of(start: Any, block: Array) -> Any:
+    """Return the start of some problems from that of all, of either kind of pass, or None."""
+    if start is None:
+        return None
+    return start.of(block) if isinstance(start, Start) else start[block]
+
+
+def solve_block(
+    data: Pass, block: Array, *, tol: float, max_iter: int, start: Any = None
+) -> Solution:
+    """Minimise the problems of one of the `problem_blocks`; `start` is theirs alone."""
+    return _SOLVERS[type(data)](data, block, tol, max_iter, start)
+
+
+def _solve_small(
+    data: SmallPass, block: Array, tol: float, max_iter: int, start: Array | None
+) -> Solution:
+    start = data.start()[block] if start is None else start
+    return newton(_restricted(data.derivatives, block), start, tol=tol, max_iter=max_iter)
+
+
+def _solve_by_passes(
+    data: LocalPass, block: Array, tol: float, max_iter: int, start: Start | None
+) -> Solution:
+    curvature = _HESSIANS[type(data)](data)
+    with one_blas_thread():
+        return lbfgs(
+            _restricted(data.value_and_gradient, block),
+            data.start(block) if start is None else start,
+            tol=tol,
+            max_iter=max_iter,
+            memory=MEMORY,
+            hessian=_restricted(curvature, block),
+            due=curvature.due,
+        )
+
+
+_HESSIANS: dict[type, type[SampledHessian]] = {
+    LocalPass: SampledHessian,
+    DistributedPass: DistributedHessian,
+}
 _SOLVERS: dict[type, Callable[..., Solution]] = {
     SmallPass: _solve_small,
-    LocalPass: _solve_local,
+    LocalPass: _solve_by_passes,
+    DistributedPass: _solve_by_passes,
 }
 
 
@@ -95,10 +117,21 @@ def solve_path(
         yield current, solution
 
 
-def _blocks(data: LocalPass) -> list[Array]:
+def problem_blocks(data: Pass, *, at_least: int = 1) -> list[Array]:
+    """Cut the problems into blocks to be solved one after the other, or each on its own.
+
+    Parameters
+    ----------
+    data : Pass
+    at_least : int
+        How many blocks, where there are as many problems.
+    """
     n_problems, n_variables = data.shape
+    if isinstance(data, SmallPass):
+        return [np.arange(n_problems)]
     # Histories in float32, and eight vectors in float64.
-    width = max(1, BYTES_PER_BLOCK // (n_variables * (8 * MEMORY + 64)))
+    width = BYTES_PER_BLOCK // (n_variables * (8 * MEMORY + 64))
+    width = max(1, min(width, -(-n_problems // at_least)))
     by_frequency = np.argsort(-data.frequencies(), kind="stable")
     return [np.sort(by_frequency[i : i + width]) for i in range(0, n_problems, width)]
 
