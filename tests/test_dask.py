@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from deltarank import LogisticRanker, instance_weights, metrics, rank_loss
+from deltarank import LogisticRanker, LogisticRankerCV, instance_weights, metrics, rank_loss
 from deltarank.metrics import StreamingMetric
 from deltarank.passes.distributed import DistributedPass
 
@@ -312,6 +312,10 @@ class TestRefusals:
         mixed = da.concatenate([as_csr(X[:1000], (1000,)), chunked(X[1000:], (1000,))])
         with pytest.raises(ValueError, match="all dense or all sparse"):
             LogisticRanker().fit(mixed, chunked(Y, (1000, 1000)))
+
+    def test_rankers_that_need_all_rows_here_do_not_collect_them(self):
+        with pytest.raises(ValueError, match="which LogisticRankerCV does not take here"):
+            LogisticRankerCV().fit(chunked(X), chunked(Y))
 
     def test_a_library_that_is_missing_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "distributed", None)

@@ -101,6 +101,11 @@ class TestPruning:
         with pytest.raises(ValueError, match="warm_start needs them all"):
             LogisticRanker(prune=0.1, warm_start=True).fit(X, Y)
 
+    def test_a_whole_fit_may_follow(self):
+        ranker = LogisticRanker(prune=0.3).fit(X, Y).set_params(prune=None, warm_start=True)
+        assert_array_equal(ranker.fit(X, Y).coef_, LogisticRanker().fit(X, Y).coef_)
+        assert not hasattr(ranker, "prune_effect_")
+
     def test_scores_of_dense_coefficients_are_plain_products(self):
         generator = np.random.default_rng(0)
         rows, coef, intercept = (generator.normal(size=s) for s in ((5, 3), (4, 3), 4))

@@ -59,6 +59,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
         """Check features; sparse ones become CSR, other numbers than float32 become float64."""
+        if is_chunked(X):
+            raise ValueError(
+                f"X is a Dask collection, which {type(self).__name__} does not take here; "
+                "LogisticRanker.fit does, and X.compute() makes it an array"
+            )
         checked = validate_data(
             self,
             X,

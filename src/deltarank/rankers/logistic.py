@@ -218,6 +218,8 @@ class LogisticRanker(LinearRanker):
         n_problems, n_variables = data.shape
         if getattr(self, "coef_", np.empty(0)).shape != (n_problems, n_variables - 1):
             return None
+        if hasattr(self, "prune_effect_"):  # some of them were left out
+            return None
         return data.start_at(self.coef_, self.intercept_)
 
     def _keep(
