@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from deltarank.passes.coefficients import of_label
 from deltarank.rankers.base import Ranker
 from deltarank.rankers.linear import LinearRanker
 from deltarank.rankers.parameters import positive_integer
@@ -176,11 +177,11 @@ def _part(ranker: Ranker, row: Floats, label: int) -> tuple[Floats, float]:
 
 
 def _linear_score(ranker: LinearRanker, row: Floats, column: int) -> tuple[Floats, float]:
-    return ranker.coef_[column].astype(np.float64) * row, float(ranker.intercept_[column])
+    return of_label(ranker.coef_, column) * row, float(ranker.intercept_[column])
 
 
 def _coefficients(ranker: LinearRanker, column: int) -> Floats:
-    return ranker.coef_[column].astype(np.float64)
+    return of_label(ranker.coef_, column)
 
 
 def _stump_score(ranker: StumpRanker, row: Floats, column: int) -> tuple[Floats, float]:

@@ -11,6 +11,9 @@ from deltarank.labels import LabelSets, label_sets, row_numbers
 
 Weight = str | tuple[str, int] | Callable[[Any], Any]
 Floats = NDArray[np.float64]
+NO_PAIR_COUNTS = (
+    "weight gives 0 to every row that has a pair to rank; nothing can be learned from them"
+)
 
 
 def inverse_pairs(sizes: NDArray[Any], n_labels: int) -> Floats:
@@ -123,9 +126,7 @@ def normalized(weights: Floats, labels: LabelSets, counts: Floats) -> Floats:
     # Divided by the largest first, so that no sum of tiny or huge weights under- or overflows.
     largest = weights[ranked].max()
     if largest == 0:
-        raise ValueError(
-            "weight gives 0 to every row that has a pair to rank; nothing can be learned from them"
-        )
+        raise ValueError(NO_PAIR_COUNTS)
     scaled = weights / largest
     return np.asarray(scaled / np.average(scaled[ranked], weights=counts[ranked]))
 

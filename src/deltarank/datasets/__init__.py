@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from deltarank.datasets.encoder import Encoder
     from deltarank.datasets.errors import DataFileError
     from deltarank.datasets.example import example_rows
+    from deltarank.datasets.extreme import long_tailed
     from deltarank.datasets.formats import detect_format, read
     from deltarank.datasets.loading import Split, load, statistics
     from deltarank.datasets.preparation import Preparation
@@ -31,6 +32,7 @@ _HOME = {
     "detect_format": "formats",
     "example_rows": "example",
     "load": "loading",
+    "long_tailed": "extreme",
     "read": "formats",
     "statistics": "loading",
     "write": "writers",
@@ -52,6 +54,7 @@ __all__ = [
     "detect_format",
     "example_rows",
     "load",
+    "long_tailed",
     "read",
     "statistics",
     "write",

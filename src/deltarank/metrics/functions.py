@@ -1,10 +1,12 @@
 """The metrics as functions of labels and scores."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.chunks import is_chunked, map_aligned
 from deltarank.labels import label_sets
 from deltarank.metrics.placement import place
 from deltarank.metrics.rows import METRICS
@@ -24,13 +26,21 @@ def _evaluate(
     classes: Any,
     **options: Any,
 ) -> Value:
-    placement = place(Y, scores, classes)
     if per_instance:
-        values, units = METRICS[metric].rows(placement, **options)
-        return np.divide(values, units, out=np.full(len(values), np.nan), where=units > 0)
+        if is_chunked(Y) or is_chunked(scores):
+            chunks = (Y, "Y"), (scores, "scores")
+            return map_aligned(partial(_row_values, metric, options, classes), *chunks)
+        return _row_values(metric, options, classes, Y, scores)
     stream = StreamingMetric(metric, **options)
-    stream.update_placed(placement, sample_weight)
+    stream.update(Y, scores, sample_weight, classes=classes)
     return stream.result()
+
+
+def _row_values(
+    metric: str, options: dict[str, Any], classes: Any, Y: Any, scores: Any
+) -> NDArray[np.float64]:
+    values, units = METRICS[metric].rows(place(Y, scores, classes), **options)
+    return np.divide(values, units, out=np.full(len(values), np.nan), where=units > 0)
 
 
 def rank_loss(
@@ -53,6 +63,8 @@ def rank_loss(
     ----------
     Y : array, sparse matrix or list of label sets
         Zero-one matrix of shape (n, m), or sets of column indices (or of names, with `classes`).
+        Y, scores and sample_weight may be Dask collections, cut alike: each chunk is measured
+        where it is, and only sums travel.
     scores : array of shape (n, m)
         Higher ranks first. float32 and float64 are used as they are.
     weight : str, ("ndcg", k) or callable

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.choices import choose
+from deltarank.chunks import aligned_chunks, is_chunked
 from deltarank.kernels.exact_sum import add_exactly, empty_parts
 from deltarank.labels import row_numbers
 from deltarank.metrics.placement import Placement, place
@@ -31,6 +32,10 @@ class ExactSum:
 
     def __float__(self) -> float:
         return math.fsum(self._parts[: self._n_parts])
+
+
+# Results of chunks merged by one task.
+FAN_IN = 8
 
 
 class StreamingMetric:
@@ -71,8 +76,31 @@ class StreamingMetric:
     def update(
         self, Y: Any, scores: Any, sample_weight: Any = None, *, classes: Any = None
     ) -> None:
-        """Take in a batch of rows."""
+        """Take in a batch of rows; a Dask one chunk by chunk, where its chunks are."""
+        if is_chunked(Y) or is_chunked(scores):
+            self.merge(self._of_chunks(Y, scores, sample_weight))
+            return
         self.update_placed(place(Y, scores, classes), sample_weight)
+
+    def _of_chunks(self, Y: Any, scores: Any, sample_weight: Any) -> "StreamingMetric":
+        import dask
+
+        pairs = (Y, "Y"), (scores, "scores"), (sample_weight, "sample_weight")
+        measure, merge = dask.delayed(self._of_chunk), dask.delayed(_merged)
+        parts = [measure(self.metric, self.options, *chunk) for chunk in aligned_chunks(*pairs)]
+        while len(parts) > 1:
+            parts = [merge(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        found: StreamingMetric = parts[0].compute()
+        return found
+
+    @staticmethod
+    def _of_chunk(
+        metric: str, options: dict[str, Any], Y: Any, scores: Any, sample_weight: Any
+    ) -> "StreamingMetric":
+        found = StreamingMetric(metric, **options)
+        if Y.shape[0]:
+            found.update(Y, scores, sample_weight)
+        return found
 
     def update_placed(self, placement: Placement, sample_weight: Any = None) -> None:
         """Take in a batch whose relevant labels have been placed already."""
@@ -106,3 +134,10 @@ class StreamingMetric:
             raise ValueError("sample_weight must not be 0 for every row")
         units = float(self._units)
         return float(self._total) / units if units > 0 else 0.0
+
+
+def _merged(parts: list[StreamingMetric]) -> StreamingMetric:
+    first, *others = parts
+    for other in others:
+        first.merge(other)
+    return first

@@ -31,7 +31,7 @@ class SampledHessian:
 
     def __init__(self, data: LocalPass) -> None:
         self._data = data
-        n_rows = sum(len(part) for part in data.parts)
+        n_rows = data.n_rows
         n_sampled = ROWS_PER_VARIABLE * data.shape[1]
         self._n_draws = n_sampled if n_rows > 2 * n_sampled else DRAWS_OF_ALL_ROWS
         self._cost = data.matrix.hessian_flops(min(n_rows, n_sampled))
@@ -60,18 +60,23 @@ class SampledHessian:
         _, first, owner = np.unique(key, return_index=True, return_inverse=True)
         spacing = diagonals[first, -1] / self._n_draws
         left_out = np.where(shared, -1, fold)[first]
-        with one_blas_thread():
-            found = self._sample(points[first], problems[first], spacing)
-            folds = [fold for fold, part in enumerate(data.parts) for _ in data.chunks(part)]
-            parts = zip(found, spacing, left_out, strict=True)
-            tasks = [partial(self._assemble, folds, *part) for part in parts]
-            hessians = np.array(threads.run(tasks))
+        hessians = self._losses(points[first], problems[first], spacing, left_out)
         at = np.arange(data.shape[1] - 1)
         hessians[:, at, at] += 1 / data.C
         if data.penalize_intercept:
             direction = data.intercept_direction
             hessians += np.multiply.outer(direction, direction) / data.C
         return hessians, owner
+
+    def _losses(self, points: Array, problems: Array, spacing: Array, left_out: Array) -> Array:
+        """Return the Hessians of the losses, each without one fold, or of an average fold (-1)."""
+        data = self._data
+        with one_blas_thread():
+            found = self._sample(points, problems, spacing)
+            folds = [fold for fold, part in enumerate(data.parts) for _ in data.chunks(part)]
+            parts = zip(found, spacing, left_out, strict=True)
+            tasks = [partial(self._assemble, folds, *part) for part in parts]
+            return np.array(threads.run(tasks))
 
     def _sample(
         self, points: Array, problems: Array, spacing: Array

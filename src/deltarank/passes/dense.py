@@ -1,6 +1,6 @@
 """A dense feature matrix, read block by block and standardised on the way."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,10 @@ from deltarank.passes.matrices import (
     Array,
     Cells,
     KernelLabels,
+    Moments,
     Problem,
     RowLoss,
     Sample,
-    coordinates,
 )
 
 # Beyond this the eigenvectors of G cost more than the passes they save.
@@ -37,33 +37,49 @@ ROWS_PER_MOMENT = 2048
 class DenseMatrix:
     """A dense matrix, float32 or float64, in any memory order, possibly memory-mapped."""
 
-    def __init__(self, X: Array, rows: Array, weights: Array) -> None:
-        n_features, self.dtype = X.shape[1], X.dtype
-        blocks = [rows[b] for b in threads.row_blocks(len(rows), ROWS_PER_MOMENT)]
-        total = float(np.sum(weights[rows], dtype=np.float64))
-        center = _total(partial(dense_moments, X, np.zeros(n_features), b, weights) for b in blocks)
-        center = center[0] / total
-        variance = _total(partial(dense_moments, X, center, b, weights) for b in blocks)[1] / total
-        self.scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-        self._matrix = (X, center, 1.0 / self.scale)
-        if n_features <= MAX_ROTATED_FEATURES:
-            with one_blas_thread():
-                gram = _total(partial(self._gram, b, weights) for b in blocks) / total
-            covariance = gram * np.outer(self.scale, self.scale)
-        else:
-            covariance = variance
-        self.coordinates = coordinates(center, covariance)
-        self.flops_per_score = float(n_features)
+    def __init__(
+        self, X: Array, rows: Array, weights: Array, moments: Moments | None = None
+    ) -> None:
+        self.dtype = X.dtype
+        moments = self.moments(X, rows, weights) if moments is None else moments
+        self.scale = _scale(moments.variance)
+        self._matrix = (X, moments.center, 1.0 / self.scale)
+        self.coordinates = moments.coordinates()
+        self.flops_per_score = self.flops(X.shape[1])
 
-    def _gram(self, rows: Array, weights: Array) -> Array:
-        x = self.standardised(rows) * np.sqrt(weights[rows])[:, None]
-        return (x.T @ x).astype(np.float64)
+    def arrays(self) -> Iterator[Array]:
+        """Return the features, some rows at a time."""
+        X = self._matrix[0]
+        for block in threads.row_blocks(len(X), ROWS_PER_MOMENT):
+            yield X[block]
+
+    @staticmethod
+    def flops(n_values: float) -> float:
+        """Return the multiplications that a score of a row of so many values is worth."""
+        return float(n_values)
+
+    @staticmethod
+    def moments(X: Array, rows: Array, weights: Array) -> Moments:
+        """Return the moments of the given rows; other rows are not read."""
+        n_features = X.shape[1]
+        blocks = [rows[b] for b in threads.row_blocks(len(rows), ROWS_PER_MOMENT)] or [rows]
+        total = float(np.sum(weights[rows], dtype=np.float64))
+        mass = total or 1.0
+        origin = np.zeros(n_features)
+        center = _total(partial(dense_moments, X, origin, b, weights) for b in blocks)[0] / mass
+        variance = _total(partial(dense_moments, X, center, b, weights) for b in blocks)[1] / mass
+        covariance = None
+        if n_features <= MAX_ROTATED_FEATURES:
+            scale = _scale(variance)
+            matrix = (X, center, 1.0 / scale)
+            with one_blas_thread():
+                gram = _total(partial(_gram, matrix, b, weights) for b in blocks) / mass
+            covariance = gram * np.outer(scale, scale)
+        return Moments(total, center, variance, covariance)
 
     def standardised(self, rows: Array, dtype: Any = np.float32) -> Array:
         """Return the given rows, centred and scaled."""
-        x = np.empty((len(rows), len(self.scale)), dtype)
-        gather(self._matrix, rows, x)
-        return x
+        return _standardised(self._matrix, rows, dtype)
 
     def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return what the kernels multiply by: coefficients of the standardised features."""
@@ -133,6 +149,21 @@ class DenseMatrix:
         hessian[:-1] *= self.scale[:, None]
         hessian[:, :-1] *= self.scale
         return self.coordinates.turned(hessian)
+
+
+def _scale(variance: Array) -> Array:
+    return np.sqrt(np.where(variance > 0, variance, 1.0))
+
+
+def _standardised(matrix: tuple[Array, Array, Array], rows: Array, dtype: Any) -> Array:
+    x = np.empty((len(rows), len(matrix[1])), dtype)
+    gather(matrix, rows, x)
+    return x
+
+
+def _gram(matrix: tuple[Array, Array, Array], rows: Array, weights: Array) -> Array:
+    x = _standardised(matrix, rows, np.float32) * np.sqrt(weights[rows])[:, None]
+    return (x.T @ x).astype(np.float64)
 
 
 def _total(tasks: Iterable[Callable[[], Any]]) -> Any:

@@ -108,6 +108,7 @@ class DevicePass:
         self.weights = weights
         self.costs = np.broadcast_to(positive_cost, len(weights)).astype(np.float64)
         self.shape = (labels.n_labels, X.shape[1] + 1)
+        self.dtype = np.float32 if isinstance(X, Tensor) else X.dtype
         self._X, self._rows = X, np.flatnonzero(weights > 0)
         self.places = self._find_places()
         self.blocks = list(self._make_blocks(np.zeros(len(weights), np.int64)))
@@ -496,6 +497,12 @@ class DevicePass:
         coef = self.places.to_coef(points[:, :-1])
         offsets = points[:, -1] - coef @ self.places.center
         return coef.cpu().numpy(), offsets.cpu().numpy()
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield all arrays that decide the objectives."""
+        X = self._X.cpu().numpy() if isinstance(self._X, Tensor) else self._X
+        yield from (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,)
+        yield from (self.labels.starts, self.labels.members, self.weights, self.costs)
 
     def frequencies(self) -> NDArray[Any]:
         """Return how many rows are positive for each problem's label."""

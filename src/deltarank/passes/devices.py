@@ -43,9 +43,10 @@ def find_device(name: str) -> Any:
     return device
 
 
-def scoring_device(name: str, X: Any, n_labels: int) -> Any:
-    """Return the device to score rows on; None where the work is too small for one."""
-    if name == "cpu" or X.shape[0] * X.shape[1] * n_labels < SMALL_PRODUCT:
+def scoring_device(name: str, X: Any, coef: Any) -> Any:
+    """Return the device to score rows on; None for little work, or for sparse coefficients."""
+    small = X.shape[0] * X.shape[1] * coef.shape[0] < SMALL_PRODUCT
+    if name == "cpu" or small or sparse.issparse(coef):
         return None
     return find_device(name)
 

@@ -86,11 +86,10 @@ class LocalPass:
         constant scores does not know this and overshoots for rare labels. The discriminant is
         shortened so that v grows like its root.
         """
-        total, positive, sums = self._label_moments(problems, self.weights)
+        total, positive, sums = self._label_moments(problems, costly=False)
         costly, costly_sums, spectrum = positive, sums, self.matrix.coordinates.spectrum
-        if (self.positive_cost != 1).any():
-            weights = self.weights * self.positive_cost
-            _, costly, costly_sums = self._label_moments(problems, weights)
+        if self.positives_cost_more:
+            _, costly, costly_sums = self._label_moments(problems, costly=True)
         negative = np.maximum(total - positive, 0.0)
         mass = costly + negative
         with np.errstate(divide="ignore"):
@@ -109,6 +108,11 @@ class LocalPass:
         point[:, :-1] /= np.sqrt(np.maximum(gain, 1.0))[:, None]
         point[:, -1] -= (0.5 - share) * np.minimum(gain, 1.0)
         return Start(point, constant, gradient)
+
+    @property
+    def positives_cost_more(self) -> bool:
+        """Whether any positive cell costs other than one."""
+        return bool((self.positive_cost != 1).any())
 
     def start_at(self, coef: Array, intercept: Array) -> Start:
         """Return a start at the given coefficients of the features, of an earlier fit."""
@@ -157,29 +161,42 @@ class LocalPass:
         diagonal[:, : None if self.penalize_intercept else -1] += change
         return Start(solution.point - gradient / diagonal, solution.point, gradient)
 
-    def _label_moments(self, problems: Array, weights: Array) -> tuple[Array, Array, Array]:
+    def _label_moments(self, problems: Array, *, costly: bool) -> tuple[Array, Array, Array]:
         """Return each problem's total weight, positive weight and centred sum of positives."""
+        total, positive, sums = self.label_sums(problems, costly=costly)
+        places = self.matrix.coordinates
+        return total, positive, places.to_variables(self.matrix.centred(sums, positive))
+
+    def label_sums(self, problems: Array, *, costly: bool) -> tuple[Array, Array, Array]:
+        """Return each problem's total weight, positive weight and sum of positives.
+
+        Sums are in the kernels' form; if `costly`, positive cells count as often as they cost.
+        """
+        weights = self.weights * self.positive_cost if costly else self.weights
         total, positive = np.zeros(len(problems)), np.zeros(len(problems))
         sums = np.zeros((len(problems), self.shape[1] - 1))
         for part, columns in self._groups(problems):
             total[columns] += np.sum(weights[part], dtype=np.float64)
-            labels = self._kernel_labels(problems[columns])
+            labels = self.kernel_labels(problems[columns])
             pieces = self.chunks(part)
             shared = (weights, labels, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
             for masses, found in threads.run(tasks):
                 positive[columns] += masses
                 sums[columns] += found
-        places = self.matrix.coordinates
-        return total, positive, places.to_variables(self.matrix.centred(sums, positive))
+        return total, positive, sums
 
     def value_and_gradient(self, points: Array, problems: Array) -> Evaluation:
         """Evaluate the given problems, each at its own point, in one pass over the rows."""
         coef = self.matrix.coordinates.to_coef(points[:, :-1])
+        return self.with_penalty(points, coef, *self._losses(coef, points[:, -1], problems))
+
+    def _losses(self, coef: Array, offset: Array, problems: Array) -> tuple[Array, Array]:
+        """Return the sums (3, p) and the kernels' gradient (p, d) over all rows."""
         groups = list(self._groups(problems))
         tasks, owners = [], []
         for owner, (part, columns) in enumerate(groups):
-            cells = self.cells(coef[columns], points[columns, -1], problems[columns])
+            cells = self.cells(coef[columns], offset[columns], problems[columns])
             for rows in self.chunks(part):
                 tasks.append(partial(self.matrix.chunk, rows, cells))
                 owners.append(owner)
@@ -190,12 +207,12 @@ class LocalPass:
             mine = [result for o, result in zip(owners, results, strict=True) if o == owner]
             sums[:, columns] += sum(s for s, _ in mine)
             gradient[columns] += self.matrix.total([g for _, g in mine])
-        return self.with_penalty(points, coef, sums, gradient)
+        return sums, gradient
 
     def cells(self, coef: Array, offset: Array, problems: Array) -> Cells:
         """Return what the kernels need to evaluate problems at the given coefficients."""
         problem = self.matrix.problem(coef, offset)
-        return Cells(problem, self.weights, self._kernel_labels(problems), self.positive_cost)
+        return Cells(problem, self.weights, self.kernel_labels(problems), self.positive_cost)
 
     def with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
         """Return the evaluation of problems from their losses' sums and gradients over rows."""
@@ -247,10 +264,25 @@ class LocalPass:
         """Return the given rows in pieces, a task each."""
         return [part[rows] for rows in threads.even_parts(len(part), ROWS_PER_CHUNK)]
 
-    def _kernel_labels(self, problems: Array) -> KernelLabels:
+    def kernel_labels(self, problems: Array) -> KernelLabels:
         """Return the labels as the kernels want them; see `logistic_block`."""
         first = np.searchsorted(problems // self.n_folds, np.arange(self.labels.n_labels + 1))
         return self.labels.starts, self.labels.members, first.astype(np.int32)
+
+    @property
+    def dtype(self) -> Any:
+        """Kind of numbers the features are."""
+        return self.matrix.dtype
+
+    def arrays(self) -> Iterator[Array]:
+        """Return all that the objectives are made of, but for the penalty."""
+        yield from (self.labels.starts, self.labels.members, self.weights, self.positive_cost)
+        yield from self.matrix.arrays()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that count."""
+        return sum(len(part) for part in self.parts)
 
     def frequencies(self) -> Array:
         """Return how many rows are positive for each problem's label."""

@@ -8,7 +8,7 @@ is never rotated: rotating coefficients and gradients costs d^2 a label, and X m
 memory-mapped.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -89,6 +89,47 @@ def coordinates(center: Array, covariance: Array) -> Coordinates:
     return Coordinates(center, basis, np.maximum(spectrum, 0.0))
 
 
+class Moments(NamedTuple):
+    """Weighted moments of the features over some rows; those of parts merge to those of all.
+
+    Attributes
+    ----------
+    total : float
+        Weight of the rows.
+    center, variance : ndarray of shape (d,)
+    covariance : ndarray of shape (d, d) or None
+        None where there are too many features for it.
+    """
+
+    total: float
+    center: Array
+    variance: Array
+    covariance: Array | None
+
+    def coordinates(self) -> Coordinates:
+        """Return the coordinates that diagonalise the covariance, or the features as they are."""
+        spread = self.variance if self.covariance is None else self.covariance
+        return coordinates(self.center, spread)
+
+
+def merged_moments(parts: list[Moments]) -> Moments:
+    """Return the moments of all rows from those of parts: variances within and between them."""
+    total = sum(part.total for part in parts)
+    shares = [part.total / total if total else 0.0 for part in parts]
+    weighted = list(zip(shares, parts, strict=True))
+    center = np.sum([share * part.center for share, part in weighted], axis=0)
+    variance = np.zeros_like(center)
+    for share, part in weighted:
+        variance += share * (part.variance + (part.center - center) ** 2)
+    covariance: Any = None
+    if all(part.covariance is not None for part in parts):
+        covariance = np.zeros((len(center), len(center)))
+        for share, part in weighted:
+            apart = part.center - center
+            covariance += share * (part.covariance + np.multiply.outer(apart, apart))
+    return Moments(total, center, variance, covariance)
+
+
 class Cells(NamedTuple):
     """What the kernels need beside the rows to evaluate their cells; see `logistic_block`."""
 
@@ -108,6 +149,9 @@ class Matrix(Protocol):
     coordinates: Coordinates
     flops_per_score: float
     dtype: Any
+
+    def arrays(self) -> Iterable[Array]:
+        """Return the features, in pieces."""
 
     def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return coefficients and offsets as the kernels want them."""

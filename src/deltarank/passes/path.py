@@ -13,6 +13,7 @@ from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.curvature import SampledHessian
 from deltarank.passes.devices import find_device
+from deltarank.passes.distributed import DistributedHessian, DistributedPass
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.passes.small import SmallPass, is_small
@@ -65,64 +66,83 @@ def solve(data: Pass, *, tol: float, max_iter: int, start: Any = None) -> Soluti
     start : optional
         From the pass's `start_at` or `continued`; by default its own start.
     """
-    return _SOLVERS[data.engine](data, tol, max_iter, start)
-
-
-def _solve_small(data: SmallPass, tol: float, max_iter: int, start: Array | None) -> Solution:
-    start = data.start() if start is None else start
-    return newton(data.derivatives, start, tol=tol, max_iter=max_iter)
-
-
-def _solve_local(data: LocalPass, tol: float, max_iter: int, start: Start | None) -> Solution:
-    sampled = SampledHessian(data)
-    blocks = _blocks(data, BYTES_PER_BLOCK)
+    blocks = problem_blocks(data)
     solutions = []
-    with one_blas_thread(), progress("solving", data.shape[0]) as done:
+    with progress("solving", data.shape[0]) as done:
         for block in blocks:
             done.each = len(block)
-            begin = data.start(block) if start is None else start.of(block)
-            solutions.append(
-                lbfgs(
-                    _restricted(data.value_and_gradient, block),
-                    begin,
-                    tol=tol,
-                    max_iter=max_iter,
-                    memory=MEMORY,
-                    hessian=_restricted(sampled, block),
-                    due=sampled.due,
-                )
-            )
+            begin = start_of(start, block)
+            solutions.append(solve_block(data, block, tol=tol, max_iter=max_iter, start=begin))
     order = np.argsort(np.concatenate(blocks))
     return Solution(*(np.concatenate(part)[order] for part in zip(*solutions, strict=True)))
 
 
-def _solve_device(data: Any, tol: float, max_iter: int, start: Start | None) -> Solution:
+def start_of(start: Any, block: Array) -> Any:
+    """Return the start of some problems from that of all, of either kind of pass, or None."""
+    if start is None:
+        return None
+    return start.of(block) if isinstance(start, Start) else start[block]
+
+
+def solve_block(
+    data: Pass, block: Array, *, tol: float, max_iter: int, start: Any = None
+) -> Solution:
+    """Minimise the problems of one of the `problem_blocks`; `start` is theirs alone."""
+    return _SOLVERS[data.engine](data, block, tol, max_iter, start)
+
+
+def _solve_small(
+    data: SmallPass, block: Array, tol: float, max_iter: int, start: Array | None
+) -> Solution:
+    start = data.start()[block] if start is None else start
+    return newton(_restricted(data.derivatives, block), start, tol=tol, max_iter=max_iter)
+
+
+def _solve_by_passes(
+    data: LocalPass, block: Array, tol: float, max_iter: int, start: Start | None
+) -> Solution:
+    curvature = _HESSIANS[type(data)](data)
+    with one_blas_thread():
+        return lbfgs(
+            _restricted(data.value_and_gradient, block),
+            data.start(block) if start is None else start,
+            tol=tol,
+            max_iter=max_iter,
+            memory=MEMORY,
+            hessian=_restricted(curvature, block),
+            due=curvature.due,
+        )
+
+
+def _solve_on_device(
+    data: Any, block: Array, tol: float, max_iter: int, start: Start | None
+) -> Solution:
     import torch
 
     from deltarank.solvers.device_lbfgs import device_lbfgs
     from deltarank.solvers.device_newton import device_newton
 
     limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
-    blocks = _blocks(data, BYTES_PER_DEVICE_BLOCK)
-    solutions = []
-    for numbers in blocks:
-        block = torch.as_tensor(numbers, device=data.device)
-        begin = data.start(block) if start is None else start.of(block)
-        evaluate = _restricted(data.evaluate, block)
-        if data.is_newtonian:
-            hessian = _restricted(data.hessian, block)
-            solutions.append(device_newton(evaluate, hessian, begin, **limits))
-        else:
-            solutions.append(device_lbfgs(evaluate, begin, memory=MEMORY, **limits))
-    order = torch.as_tensor(np.argsort(np.concatenate(blocks)), device=data.device)
-    parts = (torch.cat(part)[order] for part in zip(*solutions, strict=True))
-    return Solution(*(part.cpu().numpy() for part in parts))
+    problems = torch.as_tensor(block, device=data.device)
+    start = data.start(problems) if start is None else start
+    evaluate = _restricted(data.evaluate, problems)
+    found: Any
+    if data.is_newtonian:
+        found = device_newton(evaluate, _restricted(data.hessian, problems), start, **limits)
+    else:
+        found = device_lbfgs(evaluate, start, memory=MEMORY, **limits)
+    return Solution(*(part.cpu().numpy() for part in found))
 
 
+_HESSIANS: dict[type, type[SampledHessian]] = {
+    LocalPass: SampledHessian,
+    DistributedPass: DistributedHessian,
+}
 _SOLVERS: dict[str, Callable[..., Solution]] = {
     "small": _solve_small,
-    "local": _solve_local,
-    "device": _solve_device,
+    "local": _solve_by_passes,
+    "distributed": _solve_by_passes,
+    "device": _solve_on_device,
 }
 
 
@@ -141,10 +161,22 @@ def solve_path(
         yield current, solution
 
 
-def _blocks(data: Any, size: int) -> list[Array]:
+def problem_blocks(data: Pass, *, at_least: int = 1) -> list[Array]:
+    """Cut the problems into blocks to be solved one after the other, or each on its own.
+
+    Parameters
+    ----------
+    data : Pass
+    at_least : int
+        How many blocks, where there are as many problems.
+    """
     n_problems, n_variables = data.shape
+    if isinstance(data, SmallPass):
+        return [np.arange(n_problems)]
     # Histories in float32, and eight vectors in float64.
-    width = max(1, size // (n_variables * (8 * MEMORY + 64)))
+    size = BYTES_PER_DEVICE_BLOCK if data.engine == "device" else BYTES_PER_BLOCK
+    width = size // (n_variables * (8 * MEMORY + 64))
+    width = max(1, min(width, -(-n_problems // at_least)))
     by_frequency = np.argsort(-data.frequencies(), kind="stable")
     return [np.sort(by_frequency[i : i + width]) for i in range(0, n_problems, width)]
 

@@ -48,6 +48,7 @@ class SmallPass:
         penalize_intercept: bool = False,
     ) -> None:
         rows = np.flatnonzero(weights)
+        self.dtype = X.dtype
         X = (X[rows].toarray() if sparse.issparse(X) else X[rows]).astype(np.float64)
         self.C, self.penalize_intercept = C, penalize_intercept
         self.n_folds = 1
@@ -70,6 +71,10 @@ class SmallPass:
         other = copy.copy(self)
         other.C = C
         return other
+
+    def arrays(self) -> tuple[Floats, ...]:
+        """Return all that the objectives are made of, but for the penalty."""
+        return self._x, self._signs, self._costs, self.scale, self.center
 
     def start(self) -> Floats:
         """Return constant scores: the log-odds of each problem."""

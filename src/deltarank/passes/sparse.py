@@ -19,10 +19,10 @@ from deltarank.passes.matrices import (
     Array,
     Cells,
     KernelLabels,
+    Moments,
     Problem,
     RowLoss,
     Sample,
-    coordinates,
 )
 
 # Beyond this turning coefficients and gradients costs more than the passes it saves.
@@ -35,22 +35,38 @@ ROWS_PER_BLOCK = 256
 class SparseMatrix:
     """A CSR matrix; centring happens in the offsets, so that zeros stay unstored."""
 
-    def __init__(self, X: Any, rows: Array, weights: Array) -> None:
-        values = X.data.astype(np.float32, copy=False)
-        places = X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False)
+    def __init__(self, X: Any, rows: Array, weights: Array, moments: Moments | None = None) -> None:
         self.dtype = X.dtype
-        self._matrix, self._exact = (*places, values), (*places, X.data)
-        n_features = X.shape[1]
+        self._matrix = _parts(X)
+        self._exact = (*self._matrix[:2], X.data)
+        moments = self.moments(X, rows, weights) if moments is None else moments
+        self.coordinates = moments.coordinates()
+        self.flops_per_score = self.flops(X.nnz / max(X.shape[0], 1))
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Return the features."""
+        return self._exact
+
+    @staticmethod
+    def flops(n_values: float) -> float:
+        """Return the multiplications that a score of a row of so many values is worth."""
+        return SLOWER_THAN_DENSE * n_values
+
+    @staticmethod
+    def moments(X: Any, rows: Array, weights: Array) -> Moments:
+        """Return the moments of the given rows; other rows are not read."""
+        n_features, matrix = X.shape[1], _parts(X)
         total = float(np.sum(weights[rows], dtype=np.float64))
-        sums, squares = csr_moments(self._matrix, rows, weights, n_features)
-        center = sums / total
-        covariance = np.maximum(squares / total - center**2, 0.0)
+        mass = total or 1.0
+        sums, squares = csr_moments(matrix, rows, weights, n_features)
+        center = sums / mass
+        variance = np.maximum(squares / mass - center**2, 0.0)
+        covariance = None
         if n_features <= MAX_ROTATED_FEATURES:
             gram = np.zeros((n_features, n_features))
-            add_csr_gram(self._matrix, rows, weights[rows], np.zeros(n_features), gram)
-            covariance = gram / total - np.outer(center, center)
-        self.coordinates = coordinates(center, covariance)
-        self.flops_per_score = SLOWER_THAN_DENSE * X.nnz / max(X.shape[0], 1)
+            add_csr_gram(matrix, rows, weights[rows], np.zeros(n_features), gram)
+            covariance = gram / mass - np.outer(center, center)
+        return Moments(total, center, variance, covariance)
 
     def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return what the kernels multiply by; the offsets take the centre in."""
@@ -126,3 +142,12 @@ class SparseMatrix:
         hessian[:-1, -1] = hessian[-1, :-1] = shifted
         hessian[-1, -1] = mass
         return self.coordinates.turned(hessian)
+
+
+def _parts(X: Any) -> tuple[Array, Array, Array]:
+    """Return starts, columns and float32 values of a CSR matrix, copied only where they differ."""
+    return (
+        X.indptr.astype(np.int64, copy=False),
+        X.indices.astype(np.int32, copy=False),
+        X.data.astype(np.float32, copy=False),
+    )

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from deltarank.chunks import is_chunked
 from deltarank.kernels.top_labels import select_top
 from deltarank.labels import LabelSets, row_numbers
 from deltarank.metrics import rank_loss
@@ -25,6 +26,10 @@ from deltarank.weights import Weight, normalized, raw_weights
 CELLS_PER_CHUNK = 4_000_000
 # A label never (always) relevant in training scores this, below (above) any that was fitted.
 LAST, FIRST = -1e30, 1e30
+NO_ROW_COUNTS = (
+    "sample_weight times weight is zero in every row, so no row counts; "
+    "give a positive sample_weight to a row with a pair to rank"
+)
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
@@ -53,10 +58,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Return the scores (n, m) of checked rows."""
 
     def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
-        """Check features; sparse ones become CSR, other numbers than float32 become float64.
-
-        Columns of a CSR row come in order and once each: passes and kernels rely on it.
-        """
+        """Check features; sparse ones become CSR, other numbers than float32 become float64."""
+        if is_chunked(X):
+            raise ValueError(
+                f"X is a Dask collection, which {type(self).__name__} does not take here; "
+                "LogisticRanker.fit does, and X.compute() makes it an array"
+            )
         checked = validate_data(
             self,
             X,
@@ -65,10 +72,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             dtype=(np.float64, np.float32),
             ensure_all_finite="allow-nan" if self.accepts_missing_values else True,
         )
-        if sparse.issparse(checked) and not checked.has_canonical_format:
-            checked = checked.copy()
-            checked.sum_duplicates()
-        return checked
+        return canonical(checked)
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
         """Read labels and remember their names and form."""
@@ -85,8 +89,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the scores (n, m), higher first; (n,) when fitted on a vector of two classes."""
         check_is_fitted(self)
+        if is_chunked(X):
+            return self._of_chunks(X, "decision_function")
         scores = self._scores(self._check_rows(X))
         return scores[:, 0] if self._form == "binary" else scores
+
+    def _of_chunks(self, X: Any, method: str) -> Any:
+        from deltarank.rankers.chunked import chunked_scores
+
+        return chunked_scores(self, X, method)
 
     def rank(self, X: Any, top: int | None = None) -> NDArray[Any]:
         """Rank labels, best first.
@@ -103,8 +114,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             Names of the labels (column indices when Y had none); ties in column order.
         """
         check_is_fitted(self)
-        X = self._check_rows(X)
         n_labels = len(self.classes_)
+        if is_chunked(X):
+            from deltarank.rankers.chunked import chunked_ranks
+
+            return chunked_ranks(self, X, n_labels if top is None else check_top(top, n_labels))
+        X = self._check_rows(X)
         top = n_labels if top is None else check_top(top, n_labels)
         return self.classes_[self._best_columns(X, top)]
 
@@ -129,6 +144,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         "Likely" in the sense of `marginal_weights`. For a vector of classes: the best class.
         """
         check_is_fitted(self)
+        if is_chunked(X):
+            return self._of_chunks(X, "predict")
         X = self._check_rows(X)
         scores = self._scores(X)
         return PREDICTIONS[self._form](scores, self._relevance(scores) > 0.5, self.classes_)
@@ -141,6 +158,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ``weight="uniform"`` it is the probability given that the row has a pair to rank.
         """
         check_is_fitted(self)
+        if is_chunked(X):
+            return self._of_chunks(X, "marginal_weights")
         return self._relevance(self._scores(self._check_rows(X)))
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
@@ -168,10 +187,7 @@ def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: An
         counts = row_numbers(sample_weight, labels.n_rows, "sample_weight")
     weights = counts * normalized(raw_weights(labels, Y, weight), labels, counts)
     if not weights.any():
-        raise ValueError(
-            "sample_weight times weight is zero in every row, so no row counts; "
-            "give a positive sample_weight to a row with a pair to rank"
-        )
+        raise ValueError(NO_ROW_COUNTS)
     return weights
 
 
@@ -179,10 +195,39 @@ def constant_scores(labels: LabelSets, weights: NDArray[Any]) -> NDArray[np.floa
     """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN."""
     counted = weights > 0
     positives = np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
-    scores = np.full(labels.n_labels, np.nan)
+    return constants_of(positives, int(counted.sum()))
+
+
+def constants_of(positives: NDArray[Any], n_counted: int) -> NDArray[np.float64]:
+    """Return the same from the number of rows that count a label is relevant in, and of all."""
+    scores = np.full(len(positives), np.nan)
     scores[positives == 0] = LAST
-    scores[positives == counted.sum()] = FIRST
+    scores[positives == n_counted] = FIRST
     return scores
+
+
+def canonical(X: Any) -> Any:
+    """Return X with columns of a CSR row in order and once each: passes and kernels rely on it."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def balanced(
+    labels: LabelSets, weights: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights of irrelevant cells, and the cost of relevant ones, that balance each row.
+
+    With s relevant labels of m, an irrelevant cell of a row of weight w weighs m w / (2 (m - s))
+    and a relevant one m w / (2 s).
+    """
+    m, ranked = labels.n_labels, ~labels.trivial
+    sizes = labels.sizes[ranked]
+    costs, balanced = np.ones(labels.n_rows), weights.astype(np.float64)
+    costs[ranked] = (m - sizes) / sizes
+    balanced[ranked] *= m / (2 * (m - sizes))
+    return balanced, costs
 
 
 def select_in_threads(scores: NDArray[Any], ranked: NDArray[np.intp]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.kernels.top_labels import select_top
+from deltarank.passes.coefficients import linear_scores, without
 from deltarank.rankers.base import Ranker, check_top
 
 
@@ -14,7 +15,7 @@ def with_constants(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return coefficients and intercepts with a constant score where one is given, not NaN."""
     constant = ~np.isnan(constants)
-    return np.where(constant[:, None], 0.0, coef), np.where(constant, constants, intercept)
+    return without(coef, constant), np.where(constant, constants, intercept)
 
 
 class LinearRanker(Ranker):
@@ -35,10 +36,7 @@ class LinearRanker(Ranker):
 
     @staticmethod
     def _linear_scores(X: Any, coef: NDArray[Any], intercept: NDArray[Any]) -> NDArray[Any]:
-        # In the precision of X: wider coefficients would widen a copy of X.
-        scores = X @ coef.astype(X.dtype, copy=False).T
-        scores += intercept.astype(X.dtype, copy=False)
-        return np.asarray(scores)
+        return linear_scores(X, coef, intercept)
 
     def rank(self, X: Any, top: int | None = None) -> NDArray[Any]:
         """Rank labels, best first: see `Ranker.rank`. One dense row takes microseconds."""

@@ -9,10 +9,12 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from deltarank.choices import choose
-from deltarank.labels import LabelSets
+from deltarank.chunks import is_chunked
 from deltarank.passes.devices import device_ranking, device_scores, scoring_device
-from deltarank.passes.path import Pass, place, solve
-from deltarank.rankers.base import constant_scores, training_weights
+from deltarank.passes.path import Pass, place
+from deltarank.rankers.base import balanced, constant_scores, training_weights
+from deltarank.rankers.blocks import Fitted, Options, fit_blocks
+from deltarank.rankers.chunked import placed_chunks
 from deltarank.rankers.linear import LinearRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.rankers.targets import Targets
@@ -67,10 +69,22 @@ class LogisticRanker(LinearRanker):
     device : {"cpu", "cuda", "auto"} or "cuda:<number>"
         Where to fit and to score. "auto" takes a CUDA device if PyTorch sees one and the data are
         not small. The minimum is the same; its last digits are those of float32.
+    n_jobs : int, optional
+        Fit so many blocks of labels at a time as jobs of their own, through joblib: processes by
+        default, or what ``joblib.parallel_config`` says, such as ``backend="dask"``. None is 1,
+        unless it says otherwise: one job's threads already use all cores of a machine.
+    prune : float, optional
+        Leave out coefficients smaller than this in size as soon as their block of labels is
+        solved, and keep the others sparse: for so many labels that all would not fit in memory.
+        `prune_effect_` tells what that does to scores.
+    checkpoint : str, optional
+        A folder in which every block of labels is kept once it is solved. A fit that was killed
+        goes on from there, to the same result; a folder of other data or parameters is refused.
 
     Attributes
     ----------
     coef_ : array of shape (m, d)
+        With `prune` a CSC array, feature after feature.
     intercept_ : array of shape (m,)
         A label never relevant in training has no coefficients and scores below all others; one
         always relevant, above.
@@ -82,6 +96,8 @@ class LogisticRanker(LinearRanker):
     objective_ : array of shape (m,)
     gradient_norm_ : array of shape (m,)
         Of the objective in the solver's coordinates, where it stopped.
+    prune_effect_ : array of shape (m,)
+        With `prune`: no score of a row x changed by more than this times the length of x.
 
     See Also
     --------
@@ -117,6 +133,9 @@ class LogisticRanker(LinearRanker):
         max_iter: int = 500,
         warm_start: bool = False,
         device: str = "cpu",
+        n_jobs: int | None = None,
+        prune: float | None = None,
+        checkpoint: str | None = None,
     ) -> None:
         self.C = C
         self.weight = weight
@@ -126,6 +145,9 @@ class LogisticRanker(LinearRanker):
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.device = device
+        self.n_jobs = n_jobs
+        self.prune = prune
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogisticRanker":
         """Fit all labels.
@@ -133,23 +155,49 @@ class LogisticRanker(LinearRanker):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
-            Dense in any order, float32 or float64, memory-mapped or not; or sparse.
+            Dense in any order, float32 or float64, memory-mapped or not; or sparse. Or a Dask
+            array (its chunks dense or CSR) or data frame, cut by rows: it stays on the workers of
+            the Dask client in use, and only coefficients and gradients travel.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. Beside
+            a Dask X: a zero-one Dask array (its chunks dense or CSR) or data frame, cut alike.
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """
         positive_number(self.C, "C")
         self._check_numbers()
+        if self.prune is not None:
+            positive_number(self.prune, "prune")
+            if self.warm_start:
+                raise ValueError(
+                    "prune leaves coefficients out, and warm_start needs them all; use one of them"
+                )
+        if is_chunked(X) or is_chunked(y):
+            with placed_chunks(self, X, y, sample_weight) as (data, constants, dtype):
+                fitted = self._fit_placed(data)
+            self._keep(fitted[:2], fitted, constants, dtype)
+            self._keep_effect(fitted, constants)
+            return self
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         weights = training_weights(targets, y, self.weight, sample_weight)
-        data = self._place(X, targets, weights, self.C)
-        start = self._last_solution(data) if self.warm_start else None
-        solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
+        fitted = self._fit_placed(self._place(X, targets, weights, self.C))
         constants = constant_scores(targets.labels, weights)
-        self._keep(data.to_features(solution.point), solution, constants, X.dtype)
+        self._keep(fitted[:2], fitted, constants, X.dtype)
+        self._keep_effect(fitted, constants)
         return self
+
+    def _keep_effect(self, fitted: Fitted, constants: NDArray[Any]) -> None:
+        if self.prune is not None:
+            self.prune_effect_ = np.where(np.isnan(constants), fitted.prune_effect, 0.0)
+        elif hasattr(self, "prune_effect_"):
+            del self.prune_effect_
+
+    def _fit_placed(self, data: Pass) -> Fitted:
+        start = self._last_solution(data) if self.warm_start else None
+        options = Options(self.tol, self.max_iter, self.prune)
+        where: dict[str, Any] = {"n_jobs": self.n_jobs, "checkpoint": self.checkpoint}
+        return fit_blocks(data, options, start=start, **where)
 
     def _check_numbers(self) -> None:
         if isinstance(self.positive_cost, str):
@@ -177,12 +225,14 @@ class LogisticRanker(LinearRanker):
         n_problems, n_variables = data.shape
         if getattr(self, "coef_", np.empty(0)).shape != (n_problems, n_variables - 1):
             return None
+        if hasattr(self, "prune_effect_"):  # some of them were left out
+            return None
         return data.start_at(self.coef_, self.intercept_)
 
     def _keep(
         self,
         coefficients: tuple[NDArray[Any], NDArray[Any]],
-        solution: Solution,
+        solution: Solution | Fitted,
         constants: NDArray[Any],
         dtype: Any,
     ) -> None:
@@ -201,13 +251,13 @@ class LogisticRanker(LinearRanker):
             )
 
     def _scores(self, X: Any) -> NDArray[Any]:
-        device = scoring_device(self.device, X, len(self.coef_))
+        device = scoring_device(self.device, X, self.coef_)
         if device is None:
             return super()._scores(X)
         return device_scores(X, self.coef_, self.intercept_, device)
 
     def _best_columns(self, X: Any, top: int) -> NDArray[np.intp]:
-        device = scoring_device(self.device, X, len(self.coef_))
+        device = scoring_device(self.device, X, self.coef_)
         if device is None or self._form == "binary":
             return super()._best_columns(X, top)
         return device_ranking(X, self.coef_, self.intercept_, top, device)
@@ -217,19 +267,3 @@ class LogisticRanker(LinearRanker):
             return expit(scores)
         # A relevant cell that costs kappa moves the best score up by log(kappa), for every label.
         return expit(scores - np.log(self.positive_cost))
-
-
-def balanced(
-    labels: LabelSets, weights: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return weights of irrelevant cells, and the cost of relevant ones, that balance each row.
-
-    With s relevant labels of m, an irrelevant cell of a row of weight w weighs m w / (2 (m - s))
-    and a relevant one m w / (2 s).
-    """
-    m, ranked = labels.n_labels, ~labels.trivial
-    sizes = labels.sizes[ranked]
-    costs, balanced = np.ones(labels.n_rows), weights.astype(np.float64)
-    costs[ranked] = (m - sizes) / sizes
-    balanced[ranked] *= m / (2 * (m - sizes))
-    return balanced, costs

@@ -18,7 +18,7 @@ from deltarank.storage.tensors import Arrays, ModelFileError, read_tensors, writ
 
 # Rises when files come to hold something that older releases would misread.
 FORMAT = "1"
-_CSR_PARTS = ("data", "indices", "indptr")
+_SPARSE_PARTS = ("data", "indices", "indptr")
 _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 _COMMON = ("n_features_in_", "_form")
 
@@ -109,9 +109,9 @@ def _restore(path: Path, arrays: Arrays, state: dict[str, Any]) -> tuple[Any, An
     values = {key: from_plain(value) for key, value in state["values"].items()}
     classes = _classes_from_plain(values.pop("classes_"))
     names = values.pop("feature_names_in_")
-    for key in entry.maybe_sparse:
+    for key, form in entry.maybe_sparse.items():
         if key not in arrays:
-            arrays[key] = _to_csr(path, key, arrays, values["n_features_in_"])
+            arrays[key] = _to_sparse(path, key, form, arrays, values["n_features_in_"])
     lacking = ({*entry.values, *_COMMON} ^ set(values)) | (set(entry.arrays) ^ set(arrays))
     if not lacking <= set(entry.optional):
         raise ModelFileError(path, f"it does not hold what a {name} consists of")
@@ -168,17 +168,22 @@ def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:
 
 
 def _to_arrays(name: str, value: Any) -> Arrays:
-    """Return an array under its name; a CSR one as its three parts."""
+    """Return an array under its name; a sparse one as its three parts."""
     if not sparse.issparse(value):
         return {name: np.asarray(value)}
-    return {f"{name}.{part}": getattr(value, part) for part in _CSR_PARTS}
+    return {f"{name}.{part}": getattr(value, part) for part in _SPARSE_PARTS}
 
 
-def _to_csr(path: Path, name: str, arrays: Arrays, n_columns: int) -> Any:
-    """Put the three parts of a CSR array together, and see that they fit."""
-    parts = [arrays.pop(f"{name}.{part}") for part in _CSR_PARTS]
-    matrix = sparse.csr_array(tuple(parts), shape=(len(parts[2]) - 1, n_columns))
+def _to_sparse(path: Path, name: str, form: str, arrays: Arrays, n_columns: int) -> Any:
+    """Put the three parts of a sparse array together, and see that they fit."""
+    data, indices, starts = (arrays.pop(f"{name}.{part}") for part in _SPARSE_PARTS)
+    if form == "csr":
+        kind, shape = sparse.csr_array, (len(starts) - 1, n_columns)
+    else:
+        # Rows that the file does not count are found by the check of shapes.
+        kind, shape = sparse.csc_array, (int(arrays["intercept_"].shape[0]), n_columns)
     try:
+        matrix = kind((data, indices, starts), shape=shape)
         matrix.check_format(full_check=True)
     except ValueError as error:
         raise ModelFileError(path, f"{name} is no sparse matrix: {error}") from None

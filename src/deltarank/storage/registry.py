@@ -23,8 +23,8 @@ class Stored:
         Those of the above that some fits do not have.
     not_finite : tuple of str
         Arrays in which infinity or NaN has a meaning.
-    maybe_sparse : tuple of str
-        Arrays that may be CSR.
+    maybe_sparse : mapping of str to str
+        Arrays that may be sparse, and how: "csr" or "csc".
     feature_numbers : tuple of str
         Arrays that hold numbers of features, which kernels trust.
     """
@@ -34,7 +34,7 @@ class Stored:
     values: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     not_finite: tuple[str, ...] = ()
-    maybe_sparse: tuple[str, ...] = ()
+    maybe_sparse: Mapping[str, str] = field(default_factory=dict)
     feature_numbers: tuple[str, ...] = ()
 
 
@@ -61,7 +61,12 @@ _SHARED_STUMPS = Stored(
 )
 
 STORED = {
-    "LogisticRanker": Stored("deltarank.rankers", _SOLUTION),
+    "LogisticRanker": Stored(
+        "deltarank.rankers",
+        {**_SOLUTION, "prune_effect_": "f m"},
+        optional=("prune_effect_",),
+        maybe_sparse={"coef_": "csc"},
+    ),
     "LogisticRankerCV": Stored(
         "deltarank.rankers", _SOLUTION, ("C_", "best_score_", "cv_results_")
     ),
@@ -75,7 +80,7 @@ STORED = {
             "n_iter_": "i m",
         },
         ("gamma_", "C_", "n_landmarks_", "search_"),
-        maybe_sparse=("landmarks_",),
+        maybe_sparse={"landmarks_": "csr"},
     ),
     "AdaBoostRanker": Stored(
         "deltarank.rankers",

@@ -1,0 +1,111 @@
+"""Rows on a cluster of this machine's processes: time by workers, and bytes moved a pass.
+
+Usage: ``python benchmarks/bench_dask.py [workers] [traffic]``, both by default. Needs the extra
+``dask``. Each worker has one thread, and the local fit beside them as many as there are workers.
+Bytes are those that went over the loop-back device while a fit ran, so everything that is sent
+counts, the scheduler's chatter too.
+"""
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+from deltarank import LogisticRanker
+from deltarank.passes.distributed import DistributedPass
+from measure import row, run_sections, seconds, table, timed
+
+N, D, M, CHUNKS = 400_000, 100, 100, 8
+OPTIONS = {"tol": 1e-4}
+
+
+def problem():
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((N, D), dtype=np.float32)
+    theta = generator.standard_normal((D, M), dtype=np.float32) / np.sqrt(D)
+    noise = generator.standard_normal((N, M), dtype=np.float32)
+    return X, (X @ theta + noise > 2).astype(np.int8)
+
+
+@contextmanager
+def cluster(n_workers):
+    settings = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(processes=True, **settings) as made, Client(made) as client:
+        yield client
+
+
+def chunked(X, Y):
+    rows = -(-len(X) // CHUNKS)
+    there = [da.from_array(a, chunks=(rows, -1)).persist() for a in (X, Y)]
+    LogisticRanker(max_iter=3, tol=0.5).fit(there[0][:rows], there[1][:rows])  # compile
+    return there
+
+
+def workers():
+    """Time a fit here and on 1 and 2 workers."""
+    X, Y = problem()
+    LogisticRanker(max_iter=3, tol=0.5).fit(X[:5000], Y[:5000])  # compile
+    table(f"{N:,} x {D} float32, {M} labels, {CHUNKS} chunks, tol = {OPTIONS['tol']:g}",
+          ["workers", "local fit, as many threads", "cluster", "local / cluster",
+           "speed-up over 1 worker", "largest difference of coefficients"])  # fmt: skip
+    alone = None
+    for n_workers in (1, 2):
+        os.environ["DELTARANK_NUM_THREADS"] = str(n_workers)
+        local, here = timed(lambda: LogisticRanker(**OPTIONS).fit(X, Y), 2)
+        del os.environ["DELTARANK_NUM_THREADS"]
+        with cluster(n_workers):
+            there = chunked(X, Y)
+            spent, ranker = timed(lambda there=there: LogisticRanker(**OPTIONS).fit(*there), 2)
+        alone = alone or spent
+        row(n_workers, seconds(local), seconds(spent), f"{local / spent:.2f}",
+            f"{alone / spent:.2f}", f"{np.abs(ranker.coef_ - here.coef_).max():.1e}")  # fmt: skip
+
+
+def traffic():
+    """Count bytes a pass, beside what the coefficients and gradients take."""
+    X, Y = problem()
+    table("Bytes a pass over the network", ["labels", "passes", "measured", "computed"])
+    with cluster(2):
+        for m in (25, 100):
+            there = chunked(X, np.ascontiguousarray(Y[:, :m]))
+            moved = measured_passes(there)
+            # Float32 coefficients to each worker by way of the scheduler and a first worker;
+            # float64 gradients from one worker to the other and on to the client.
+            computed = m * D * (3 * 4 + 2 * 8)
+            row(m, len(moved), f"{np.median(moved) / 1e3:.0f} kB", f"{computed / 1e3:.0f} kB")
+    print(f"\nX and Y take {(X.nbytes + Y.nbytes) / 1e6:.0f} MB.")
+
+
+def measured_passes(there):
+    """Return the bytes that each pass over all labels moved."""
+    moved = []
+    plain = DistributedPass._losses
+
+    def watched(self, coef, offset, problems):
+        before = loopback_bytes()
+        found = plain(self, coef, offset, problems)
+        if len(problems) == self.shape[0]:
+            moved.append(loopback_bytes() - before)
+        return found
+
+    DistributedPass._losses = watched
+    try:
+        LogisticRanker(**OPTIONS).fit(*there)
+    finally:
+        DistributedPass._losses = plain
+    return moved
+
+
+def loopback_bytes():
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.strip().startswith("lo:")))
+
+
+SECTIONS = {f.__name__: f for f in (workers, traffic)}
+
+if __name__ == "__main__":
+    run_sections(SECTIONS, sys.argv[1:])

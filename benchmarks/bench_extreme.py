@@ -1,0 +1,164 @@
+"""Very many labels: how time and memory grow, and EUR-Lex 4K beside the peers.
+
+Usage: ``python benchmarks/bench_extreme.py [growth] [eurlex]``, both by default. The second needs
+the extra ``bench`` and the real data in DELTARANK_DATA. Each fit runs in a process of its own, so
+that its peak of memory is its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import real_data
+from deltarank import LogisticRanker, metrics, rank_loss, save
+from deltarank.datasets import long_tailed
+from measure import (
+    THREADS,
+    exponent,
+    memory_kb,
+    reset_peak,
+    row,
+    run_sections,
+    seconds,
+    table,
+    timed,
+)  # fmt: skip
+
+# The features grow with the labels, as words do with tags.
+FEATURES_PER_LABEL = 1
+OPTIONS = {"C": 10.0, "tol": 1e-2, "penalize_intercept": True, "prune": 0.05}
+BASE = {"n": 10_000, "m": 4_000}
+GOAL = {"n": 100_000, "m": 100_000}
+
+
+def growth():
+    """Fit exponents of time and memory in n and m, and say what they promise for the goal."""
+    head = ["rows", "labels = features", "time", "peak above data", "kept coefficients", "model"]
+    table(f"Made-up data, {OPTIONS}", [*head, "prune_effect_: median, largest"])
+    sizes = {"n": [dict(BASE, n=n) for n in (5_000, 10_000, 20_000)],
+             "m": [dict(BASE, m=m) for m in (2_000, 4_000, 8_000)]}  # fmt: skip
+    found = {}
+    for size in (*sizes["n"], *sizes["m"]):
+        key = tuple(size.values())
+        if key not in found:
+            found[key] = in_own_process("_grown", size)
+            spent = found[key]
+            row(size["n"], size["m"], seconds(spent["time"]), f"{spent['peak'] / 1e6:.0f} MB",
+                f"{spent['kept']:.2%}", f"{spent['model'] / 1e6:.1f} MB",
+                f"{spent['effect'][0]:.2f}, {spent['effect'][1]:.2f}")  # fmt: skip
+    base = found[tuple(BASE.values())]
+    for what in ("time", "model"):
+        powers = {
+            axis: exponent([s[axis] for s in sizes[axis]],
+                           [found[tuple(s.values())][what] for s in sizes[axis]])
+            for axis in ("n", "m")
+        }  # fmt: skip
+        factor = np.prod([(GOAL[axis] / BASE[axis]) ** powers[axis] for axis in powers])
+        scaled = base[what] * factor
+        shown = f"{scaled / 3600:.0f} hours" if what == "time" else f"{scaled / 1e9:.1f} GB"
+        print(f"\n{what}: exponents {powers['n']:.2f} in n, {powers['m']:.2f} in m = d; "
+              f"{GOAL['n']:,} rows and {GOAL['m']:,} labels would take about {shown}.")  # fmt: skip
+
+
+def _grown(n, m):
+    X, Y = long_tailed(n, m * FEATURES_PER_LABEL, m, random_state=0)
+    LogisticRanker(max_iter=2, tol=1.0, prune=0.1).fit(X[:500], Y[:500, :50])  # compile
+    reset_peak()
+    before = memory_kb("VmRSS")
+    spent, ranker = timed(lambda: LogisticRanker(**OPTIONS).fit(X, Y))
+    peak = 1024 * (memory_kb("VmHWM") - before)
+    with tempfile.TemporaryDirectory() as folder:
+        save(ranker, Path(folder, "model"))
+        size = Path(folder, "model").stat().st_size
+    effect = float(np.median(ranker.prune_effect_)), float(ranker.prune_effect_.max())
+    kept = ranker.coef_.nnz / np.prod(ranker.coef_.shape)
+    return {"time": spent, "peak": peak, "model": size, "effect": effect, "kept": float(kept)}
+
+
+def eurlex():
+    """EUR-Lex 4K from files in memory to a ranking: time, memory, disk and quality."""
+    head = ["who", "fit", "peak of the process", "model on disk", "P@1 P@3 P@5", "nDCG@5"]
+    table("EUR-Lex 4K, unit rows, 3,993 labels", [*head, "rank loss"])
+    ours = {
+        "DeltaRank, C = 10": {},
+        "DeltaRank, C = 10, prune = 0.01": {"prune": 0.01},
+        "DeltaRank, C = 10, prune = 0.1": {"prune": 0.1},
+    }
+    for name, more in ours.items():
+        _show(name, in_own_process("_ours", more))
+    _show("napkinXC BR", in_own_process("_napkinxc", {}))
+    _show("LibMultiLabel -s 0 -c 1 -B 1 (41 labels, time scaled)", in_own_process("_liblinear", {}))
+
+
+def _show(name, found):
+    row(name, seconds(found["time"]), f"{found['peak'] / 1e9:.2f} GB",
+        f"{found['model'] / 1e6:.0f} MB" if found["model"] else "", *found["quality"])  # fmt: skip
+
+
+def _quality(Y, scores):
+    at_k = " ".join(f"{metrics.precision_at_k(Y, scores, k):.4f}" for k in (1, 3, 5))
+    gain = metrics.ndcg_at_k(Y, scores, 5)
+    return [at_k, f"{gain:.4f}", f"{rank_loss(Y, scores):.4f}"]
+
+
+def _ours(**more):
+    data = real_data.unit_rows(real_data.load("eurlex-4k"))
+    LogisticRanker(max_iter=30, tol=0.1, **more).fit(data.X[:4000], data.Y[:4000, :300])  # compile
+    options = {"C": 10.0, "tol": 3e-3, "penalize_intercept": True, **more}
+    reset_peak()
+    spent, ranker = timed(lambda: LogisticRanker(**options).fit(data.X, data.Y))
+    peak = 1024 * memory_kb("VmHWM")
+    with tempfile.TemporaryDirectory() as folder:
+        save(ranker, Path(folder, "model"))
+        size = Path(folder, "model").stat().st_size
+    quality = _quality(data.Y_test, ranker.decision_function(data.X_test))
+    return {"time": spent, "peak": peak, "model": size, "quality": quality}
+
+
+def _napkinxc():
+    import bench_logistic
+
+    data = real_data.unit_rows(real_data.load("eurlex-4k"))
+    reset_peak()
+    spent, scores, size = bench_logistic.napkinxc(data)
+    peak = 1024 * memory_kb("VmHWM")
+    return {"time": spent, "peak": peak, "model": size, "quality": _quality(data.Y_test, scores)}
+
+
+def _liblinear():
+    import bench_logistic
+
+    data = real_data.unit_rows(real_data.load("eurlex-4k"))
+    seen = np.flatnonzero(data.Y.sum(axis=0))
+    sample = np.random.default_rng(0).choice(seen, 41, replace=False)
+    reset_peak()
+    spent, _ = timed(lambda: bench_logistic.liblinear(data.X, data.Y[:, sample], 1.0))
+    peak = 1024 * memory_kb("VmHWM")
+    return {"time": spent * 3993 / 41, "peak": peak, "model": 0, "quality": ["", "", ""]}
+
+
+def in_own_process(function, options):
+    """Call a function of this file in a fresh process and return what it returns."""
+    code = (
+        f"import bench_extreme, json; "
+        f"print(json.dumps(bench_extreme.{function}(**json.loads({json.dumps(options)!r}))))"
+    )
+    environment = {**os.environ, "DELTARANK_NUM_THREADS": str(THREADS)}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment,
+        cwd=Path(__file__).parent, check=False,
+    )  # fmt: skip
+    if result.returncode:
+        raise RuntimeError(result.stderr)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+SECTIONS = {f.__name__: f for f in (growth, eurlex)}
+
+if __name__ == "__main__":
+    run_sections(SECTIONS, sys.argv[1:])

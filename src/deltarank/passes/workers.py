@@ -1,0 +1,129 @@
+"""Values on the workers of a Dask cluster, one a chunk of rows; only small results travel."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+# Results added up by one task: few, because a worker holds them all at once.
+FAN_IN = 8
+
+
+class ClusterLostError(ConnectionError):
+    """The cluster that held the data is gone."""
+
+
+class WorkersLostError(RuntimeError):
+    """Workers die whenever they get a chunk."""
+
+
+@contextmanager
+def workers() -> Iterator[Any]:
+    """Give the Dask client in use; where there is none, one with a worker in this process."""
+    try:
+        from distributed import Client, LocalCluster, get_client
+    except ImportError as error:
+        raise ImportError(
+            "fitting Dask collections needs dask.distributed: pip install 'deltarank[dask]'"
+        ) from error
+    with ExitStack() as own:
+        try:
+            client = get_client()
+        except ValueError:
+            cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
+            own.enter_context(cluster)
+            client = own.enter_context(Client(cluster, set_as_default=False))
+        yield client
+
+
+class Chunks:
+    """Values on the workers, one a chunk of rows.
+
+    Everything is a task, also what the client sends, so that Dask can make again whatever dies
+    with a worker.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : list of Future
+    """
+
+    def __init__(self, client: Any, futures: list[Any]) -> None:
+        self.client, self.futures = client, list(futures)
+        self._address = client.scheduler.address
+
+    def map(self, function: Callable[..., Any], *shared: Any) -> "Chunks":
+        """Return ``function(chunk, *shared)`` of every chunk, which stay on the workers."""
+        return Chunks(self.client, self._mapped(function, shared))
+
+    def total(
+        self, function: Callable[..., Any], *shared: Any, merge: Callable[[list[Any]], Any]
+    ) -> Any:
+        """Return ``merge`` of ``function(chunk, *shared)`` over all chunks, merged on the way."""
+        from distributed import KilledWorker
+
+        try:
+            results = self._mapped(function, shared)
+            groups = self._by_worker(results)
+            while len(results) > 1:
+                results = [self._merged(merge, group) for group in groups]
+                groups = _pieces(results)
+            return results[0].result()
+        except Exception as error:
+            if not _answers(self.client):
+                raise ClusterLostError(
+                    f"the Dask cluster at {self._address} went away while it held the data; start "
+                    "a cluster and fit again (with checkpoint= it goes on from what was done)"
+                ) from error
+            if isinstance(error, KilledWorker):
+                raise WorkersLostError(
+                    f"workers of the Dask cluster at {self._address} died again and again; see "
+                    "their logs, give them more memory, or make the chunks smaller"
+                ) from error
+            raise
+
+    def _mapped(self, function: Callable[..., Any], shared: tuple[Any, ...]) -> list[Any]:
+        import dask
+
+        # One value of the graph for all chunks; coefficients are large, and meant to be sent.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            sent = self.client.submit(_kept, shared, pure=False)
+            options = {"function": function, "sent": sent, "pure": False}
+            return list(self.client.map(_applied, self.futures, **options))
+
+    def _merged(self, merge: Callable[[list[Any]], Any], group: list[Any]) -> Any:
+        return self.client.submit(merge, group, pure=False) if len(group) > 1 else group[0]
+
+    def _by_worker(self, results: list[Any]) -> list[list[Any]]:
+        """Return results that are probably on one worker together."""
+        places = self.client.who_has(self.futures)
+        at: dict[Any, list[Any]] = defaultdict(list)
+        for result, chunk in zip(results, self.futures, strict=True):
+            at[min(places.get(chunk.key, ()), default=None)].append(result)
+        groups = [piece for mine in at.values() for piece in _pieces(mine)]
+        return groups if len(groups) < len(results) else _pieces(results)
+
+
+def _answers(client: Any) -> bool:
+    try:
+        client.sync(client.scheduler.identity)
+    except Exception:
+        return False
+    return bool(client.status == "running")
+
+
+def _kept(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values
+
+
+def _applied(chunk: Any, *, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
+    return function(chunk, *sent)
+
+
+def _pieces(values: Sequence[Any]) -> list[list[Any]]:
+    return [list(values[i : i + FAN_IN]) for i in range(0, len(values), FAN_IN)]
+
+
+def added(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Add tuples up, place by place."""
+    return tuple(sum(place[1:], start=place[0]) for place in zip(*parts, strict=True))
