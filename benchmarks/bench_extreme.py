@@ -1,7 +1,7 @@
 """Very many labels: how time and memory grow, and EUR-Lex 4K beside the peers.
 
-Usage: ``python benchmarks/bench_extreme.py [growth] [eurlex]``, both by default. The second needs
-the extra ``bench`` and the real data in DELTARANK_DATA. Each fit runs in a process of its own, so
+Usage: ``python benchmarks/bench_extreme.py [growth] [goal] [eurlex]``, all by default. The last
+needs the extra ``bench`` and the real data in DELTARANK_DATA. Each fit runs in its own process, so
 that its peak of memory is its own.
 """
 
@@ -10,13 +10,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 
 import real_data
-from deltarank import LogisticRanker, metrics, rank_loss, save
+from deltarank import LogisticRanker, instance_weights, metrics, rank_loss, save
 from deltarank.datasets import long_tailed
+from deltarank.labels import label_sets
+from deltarank.passes.coefficients import pruned
+from deltarank.passes.path import place, problem_blocks, solve_block
 from measure import (
     THREADS,
     exponent,
@@ -78,6 +82,43 @@ def _grown(n, m):
     effect = float(np.median(ranker.prune_effect_)), float(ranker.prune_effect_.max())
     kept = ranker.coef_.nnz / np.prod(ranker.coef_.shape)
     return {"time": spent, "peak": peak, "model": size, "effect": effect, "kept": float(kept)}
+
+
+def goal():
+    """Fit a few blocks of labels, evenly spaced by frequency, of the whole goal, and scale."""
+    found = in_own_process("_sampled", {**GOAL, "n_blocks": 12})
+    table(f"{GOAL['n']:,} rows, {GOAL['m']:,} features and labels: {found['sampled']} of "
+          f"{found['blocks']:,} blocks of {found['width']} labels, {OPTIONS}",
+          ["time a block: least, mean, most", "all blocks", "peak of the process",
+           "kept coefficients a label", "model of all labels"])  # fmt: skip
+    row(", ".join(map(seconds, found["times"])), f"{found['total'] / 3600:.1f} hours",
+        f"{found['peak'] / 1e9:.2f} GB", f"{found['kept']:.0f}",
+        f"{found['kept'] * GOAL['m'] * 8 / 1e9:.1f} GB")  # fmt: skip
+
+
+def _sampled(n, m, n_blocks):
+    X, Y = long_tailed(n, m * FEATURES_PER_LABEL, m, random_state=0)
+    LogisticRanker(max_iter=2, tol=1.0, prune=0.1).fit(X[:500], Y[:500, :50])  # compile
+    reset_peak()
+    options = {"C": OPTIONS["C"], "penalize_intercept": OPTIONS["penalize_intercept"]}
+    data = place(X, label_sets(Y), instance_weights(Y), **options)
+    blocks = problem_blocks(data)
+    times, kept = [], []
+    for i in ((np.arange(n_blocks) + 0.5) * len(blocks) / n_blocks).astype(int):
+        start = time.perf_counter()
+        solution = solve_block(data, blocks[i], tol=OPTIONS["tol"], max_iter=500)
+        coef, _ = pruned(data.to_features(solution.point)[0], OPTIONS["prune"])
+        times.append(time.perf_counter() - start)
+        kept.append(coef.nnz / len(blocks[i]))
+    return {
+        "sampled": n_blocks,
+        "blocks": len(blocks),
+        "width": len(blocks[0]),
+        "times": [min(times), float(np.mean(times)), max(times)],
+        "total": float(np.mean(times)) * len(blocks),
+        "kept": float(np.mean(kept)),
+        "peak": 1024 * memory_kb("VmHWM"),
+    }
 
 
 def eurlex():
@@ -158,7 +199,7 @@ def in_own_process(function, options):
     return json.loads(result.stdout.splitlines()[-1])
 
 
-SECTIONS = {f.__name__: f for f in (growth, eurlex)}
+SECTIONS = {f.__name__: f for f in (growth, goal, eurlex)}
 
 if __name__ == "__main__":
     run_sections(SECTIONS, sys.argv[1:])
