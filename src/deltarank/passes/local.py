@@ -63,6 +63,8 @@ class LocalPass:
         self.matrix, self.labels, self.C = matrix, labels, C
         self.weights = weights.astype(np.float32)
         self.positive_cost = np.broadcast_to(positive_cost, len(weights)).astype(np.float32)
+        self._marked, is_relevant = labels.with_unknown()
+        self._costs = np.where(is_relevant, self.positive_cost[self._marked.rows], np.float32(0.0))
         self.penalize_intercept = penalize_intercept
         rows = np.flatnonzero(self.weights > 0)
         self.n_folds = 1 if folds is None else int(folds.max()) + 1
@@ -87,26 +89,32 @@ class LocalPass:
         constant scores does not know this and overshoots for rare labels. The discriminant is
         shortened so that v grows like its root.
         """
-        total, positive, sums = self._label_moments(problems, self.weights)
+        positive, sums = self._label_moments(problems, self.labels, self.weights)
         costly, costly_sums, spectrum = positive, sums, self.matrix.coordinates.spectrum
         if (self.positive_cost != 1).any():
             weights = self.weights * self.positive_cost
-            _, costly, costly_sums = self._label_moments(problems, weights)
-        negative = np.maximum(total - positive, 0.0)
+            costly, costly_sums = self._label_moments(problems, self.labels, weights)
+        # Features are centred, so the negatives' sums are minus those of all other rows.
+        negative, negative_sums = self._total_weights(problems) - positive, -sums
+        if self.labels.unknown is not None:
+            mass, moments = self._label_moments(problems, self.labels.unknown, self.weights)
+            negative, negative_sums = negative - mass, negative_sums - moments
+        negative = np.maximum(negative, 0.0)
         mass = costly + negative
-        with np.errstate(divide="ignore"):
-            odds = np.log(costly) - np.log(negative)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.nan_to_num(np.log(costly) - np.log(negative))
         odds = np.clip(odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        share = costly / mass
+        tiny = np.finfo(float).tiny
+        share = costly / np.maximum(mass, tiny)
         constant, gradient = np.zeros((2, len(problems), self.shape[1]))
         constant[:, -1] = odds
-        # Features are centred, so the negatives' sums are minus those of the positives.
-        gradient[:, :-1] = (share - 1)[:, None] * costly_sums - share[:, None] * sums
+        gradient[:, :-1] = (share - 1)[:, None] * costly_sums + share[:, None] * negative_sums
         point = constant.copy()
         point[:, :-1] = -gradient[:, :-1]
         point[:, :-1] /= np.multiply.outer(share * (1 - share) * mass, spectrum) + 1 / self.C
-        gain = np.einsum("ij,ij->i", point[:, :-1], sums) * total
-        gain /= np.maximum(positive * negative, np.finfo(float).tiny)
+        lead = negative[:, None] * sums - positive[:, None] * negative_sums
+        gain = np.einsum("ij,ij->i", point[:, :-1], lead)
+        gain /= np.maximum(positive * negative, tiny)
         point[:, :-1] /= np.sqrt(np.maximum(gain, 1.0))[:, None]
         point[:, -1] -= (0.5 - share) * np.minimum(gain, 1.0)
         return Start(point, constant, gradient)
@@ -158,21 +166,26 @@ class LocalPass:
         diagonal[:, : None if self.penalize_intercept else -1] += change
         return Start(solution.point - gradient / diagonal, solution.point, gradient)
 
-    def _label_moments(self, problems: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Return each problem's total weight, positive weight and centred sum of positives."""
-        total, positive = np.zeros(len(problems)), np.zeros(len(problems))
-        sums = np.zeros((len(problems), self.shape[1] - 1))
+    def _total_weights(self, problems: Array) -> Array:
+        total = np.zeros(len(problems))
         for part, columns in self._groups(problems):
-            total[columns] += np.sum(weights[part], dtype=np.float64)
-            labels = self._kernel_labels(problems[columns])
+            total[columns] += np.sum(self.weights[part], dtype=np.float64)
+        return total
+
+    def _label_moments(
+        self, problems: Array, labels: LabelSets, weights: Array
+    ) -> tuple[Array, Array]:
+        """Return the weight, and the centred sum, of the rows that hold each problem's label."""
+        mass, sums = np.zeros(len(problems)), np.zeros((len(problems), self.shape[1] - 1))
+        for part, columns in self._groups(problems):
+            listed = self._kernel_labels(labels, problems[columns])
             pieces = np.array_split(part, threads.n_threads())
-            shared = (weights, labels, len(problems[columns]))
+            shared = (weights, listed, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
             for masses, found in threads.run(tasks):
-                positive[columns] += masses
+                mass[columns] += masses
                 sums[columns] += found
-        places = self.matrix.coordinates
-        return total, positive, places.to_variables(self.matrix.centred(sums, positive))
+        return mass, self.matrix.coordinates.to_variables(self.matrix.centred(sums, mass))
 
     def value_and_gradient(self, points: Array, problems: Array) -> Evaluation:
         """Evaluate the given problems, each at its own point, in one pass over the rows."""
@@ -196,7 +209,9 @@ class LocalPass:
     def cells(self, coef: Array, offset: Array, problems: Array) -> Cells:
         """Return what the kernels need to evaluate problems at the given coefficients."""
         problem = self.matrix.problem(coef, offset)
-        return Cells(problem, self.weights, self._kernel_labels(problems), self.positive_cost)
+        return Cells(
+            problem, self.weights, self._kernel_labels(self._marked, problems), self._costs
+        )
 
     def with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
         """Return the evaluation of problems from their losses' sums and gradients over rows."""
@@ -250,10 +265,10 @@ class LocalPass:
         size = max(size, MIN_ROWS_PER_CHUNK)
         return [part[block] for block in threads.row_blocks(len(part), size)]
 
-    def _kernel_labels(self, problems: Array) -> KernelLabels:
-        """Return the labels as the kernels want them; see `logistic_block`."""
+    def _kernel_labels(self, labels: LabelSets, problems: Array) -> KernelLabels:
+        """Return label sets as the kernels want them; see `logistic_block`."""
         first = np.searchsorted(problems // self.n_folds, np.arange(self.labels.n_labels + 1))
-        return self.labels.starts, self.labels.members, first.astype(np.int32)
+        return labels.starts, labels.members, first.astype(np.int32)
 
     def frequencies(self) -> Array:
         """Return how many rows are positive for each problem's label."""

@@ -25,6 +25,10 @@ from deltarank.weights import Weight, normalized, raw_weights
 CELLS_PER_CHUNK = 4_000_000
 # A label never (always) relevant in training scores this, below (above) any that was fitted.
 LAST, FIRST = -1e30, 1e30
+NO_UNKNOWN = (
+    "{} takes no unknown labels; use LogisticRanker, AdaBoostRanker or WeightedBinaryRelevance, "
+    "or leave such rows out"
+)
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
@@ -33,6 +37,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     @property
     def accepts_missing_values(self) -> bool:
         """Whether NaN may stand in X."""
+        return False
+
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y, for a label of which nobody knows whether it is relevant."""
         return False
 
     @property
@@ -72,7 +81,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
         """Read labels and remember their names and form."""
-        targets = read_targets(Y)
+        name = type(self).__name__
+        targets = read_targets(Y, None if self.accepts_unknown_labels else NO_UNKNOWN.format(name))
         if targets.labels.n_rows != n_rows:
             raise ValueError(
                 f"X and Y must have the same number of rows; X has {n_rows} and "
@@ -176,13 +186,22 @@ def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: An
 
 
 def constant_scores(labels: LabelSets, weights: NDArray[Any]) -> NDArray[np.float64]:
-    """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN."""
+    """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN.
+
+    A label known in none of these rows was never seen relevant.
+    """
     counted = weights > 0
-    positives = np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
+    positives = _counts(labels, counted)
+    known = counted.sum() - (0 if labels.unknown is None else _counts(labels.unknown, counted))
     scores = np.full(labels.n_labels, np.nan)
+    scores[positives == known] = FIRST
     scores[positives == 0] = LAST
-    scores[positives == counted.sum()] = FIRST
     return scores
+
+
+def _counts(labels: LabelSets, counted: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return how many of the rows that count hold each label."""
+    return np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
 
 
 def select_in_threads(scores: NDArray[Any], ranked: NDArray[np.intp]) -> None:

@@ -127,6 +127,11 @@ class LogisticRanker(LinearRanker):
         self.warm_start = warm_start
         self.device = device
 
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: such a cell has no loss."""
+        return True
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogisticRanker":
         """Fit all labels.
 
@@ -135,7 +140,8 @@ class LogisticRanker(LinearRanker):
         X : array, sparse matrix or data frame of shape (n, d)
             Dense in any order, float32 or float64, memory-mapped or not; or sparse.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
+            matrix means unknown: such a cell carries no loss, and w(y) counts the known labels.
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """
@@ -224,11 +230,11 @@ def balanced(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return weights of irrelevant cells, and the cost of relevant ones, that balance each row.
 
-    With s relevant labels of m, an irrelevant cell of a row of weight w weighs m w / (2 (m - s))
-    and a relevant one m w / (2 s).
+    With s relevant labels of m known ones, an irrelevant cell of a row of weight w weighs
+    m w / (2 (m - s)) and a relevant one m w / (2 s).
     """
-    m, ranked = labels.n_labels, ~labels.trivial
-    sizes = labels.sizes[ranked]
+    ranked = ~labels.trivial
+    m, sizes = labels.n_known[ranked], labels.sizes[ranked]
     costs, balanced = np.ones(labels.n_rows), weights.astype(np.float64)
     costs[ranked] = (m - sizes) / sizes
     balanced[ranked] *= m / (2 * (m - sizes))
