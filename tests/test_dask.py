@@ -285,6 +285,11 @@ class TestRefusals:
             (X, chunked(Y), r"X must be a Dask collection, as Y is; got ndarray"),
             (chunked(X), chunked(Y)[:, 0], r"Y must have shape \(n, columns\).*use Y.reshape"),
             (chunked(X), chunked(2 * Y), "in chunk .: Y must hold only 0 and 1; got 2"),
+            (
+                chunked(X),
+                chunked(np.where(Y, Y, np.nan)),
+                "Dask collections take no unknown labels",
+            ),
             (chunked(np.where(X > 100, np.nan, X)), chunked(Y), "in chunk .: Input X contains NaN"),
         ],
     )

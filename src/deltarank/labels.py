@@ -16,12 +16,15 @@ FORMS = "a zero-one array or sparse matrix with a column a label, or a list of l
 class LabelSets(NamedTuple):
     """Relevant labels of each row, row after row, as in the index arrays of a CSR matrix.
 
-    ``members[starts[i]:starts[i + 1]]`` are the relevant labels of row ``i``, ascending.
+    ``members[starts[i]:starts[i + 1]]`` are the relevant labels of row ``i``, ascending. Labels of
+    which nobody knows whether they are relevant are `unknown`, in the same form; None if there are
+    none, which is the usual case. All others are irrelevant.
     """
 
     starts: NDArray[np.int64]
     members: NDArray[np.int32]
     n_labels: int
+    unknown: "LabelSets | None" = None
 
     @property
     def n_rows(self) -> int:
@@ -32,6 +35,13 @@ class LabelSets(NamedTuple):
     def sizes(self) -> NDArray[np.int64]:
         """Number of relevant labels of each row, s."""
         return np.diff(self.starts)
+
+    @property
+    def n_known(self) -> NDArray[np.int64]:
+        """Number of labels of each row that are known: relevant or not."""
+        if self.unknown is None:
+            return np.full(self.n_rows, self.n_labels)
+        return self.n_labels - self.unknown.sizes
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -47,18 +57,42 @@ class LabelSets(NamedTuple):
     def take(self, rows: NDArray[Any]) -> "LabelSets":
         """Return the label sets of some rows, given by a mask or by their numbers."""
         taken = self.to_csr()[rows]
-        return LabelSets(taken.indptr.astype(np.int64), taken.indices, self.n_labels)
+        starts = taken.indptr.astype(np.int64)
+        unknown = None if self.unknown is None else self.unknown.take(rows)
+        return LabelSets(starts, taken.indices, self.n_labels, unknown)
 
     def to_csr(self) -> sparse.csr_array:
-        """Return the label sets as a zero-one matrix."""
+        """Return the label sets as a zero-one matrix; unknown labels are zeros like irrelevant."""
         ones = np.ones(len(self.members), np.int8)
         shape = (self.n_rows, self.n_labels)
         return sparse.csr_array((ones, self.members, self.starts), shape=shape)
 
+    def to_matrix(self) -> sparse.csr_array:
+        """Return the label sets as a sparse matrix that `label_sets` reads back, NaN for unknown.
+
+        Zero-one integers where every label is known.
+        """
+        if self.unknown is None:
+            return self.to_csr()
+        cells, is_relevant = self.with_unknown()
+        values = np.where(is_relevant, 1.0, np.nan)
+        shape = (self.n_rows, self.n_labels)
+        return sparse.csr_array((values, cells.members, cells.starts), shape=shape)
+
+    def with_unknown(self) -> "tuple[LabelSets, NDArray[np.bool_]]":
+        """Return the cells that are not known to be irrelevant, and which of them are relevant."""
+        if self.unknown is None:
+            return self, np.ones(len(self.members), bool)
+        rows = np.concatenate([self.rows, self.unknown.rows])
+        members = np.concatenate([self.members, self.unknown.members])
+        order = np.lexsort((members, rows))
+        cells = LabelSets(self.starts + self.unknown.starts, members[order], self.n_labels)
+        return cells, order < len(self.members)
+
     @property
     def trivial(self) -> NDArray[np.bool_]:
-        """Whether a row has no pair to rank: no label is relevant, or all are."""
-        return (self.sizes == 0) | (self.sizes == self.n_labels)
+        """Whether a row has no pair to rank: no known label is relevant, or all are."""
+        return (self.sizes == 0) | (self.sizes == self.n_known)
 
 
 def label_sets(
@@ -67,6 +101,7 @@ def label_sets(
     n_labels: int | None = None,
     classes: Sequence[Any] | NDArray[Any] | None = None,
     argument: str = "Y",
+    without_unknown: str | None = None,
 ) -> LabelSets:
     """Bring label sets of any accepted form into one.
 
@@ -74,18 +109,22 @@ def label_sets(
     ----------
     Y : array, sparse matrix, data frame or list of label sets
         Zero-one matrix of shape (n, m), or one collection of labels a row: column indices, or names
-        when `classes` is given.
+        when `classes` is given. NaN in a matrix, stored as such if it is sparse, means unknown.
     n_labels : int, optional
         Number of labels m, where the caller knows it; Y must then have as many columns.
     classes : sequence, optional
         Names of the labels, in column order, for a list of sets of names.
     argument : str
         What the caller calls Y, for error messages.
+    without_unknown : str, optional
+        Who takes no unknown labels and what to do then, for the refusal; by default they are taken.
 
     Examples
     --------
-    >>> label_sets([{0, 2}, set()], n_labels=3)
-    LabelSets(starts=array([0, 2, 2]), members=array([0, 2], dtype=int32), n_labels=3)
+    >>> label_sets([{0, 2}, set()], n_labels=3).members
+    array([0, 2], dtype=int32)
+    >>> label_sets([[1, np.nan, 0]]).unknown.members
+    array([1], dtype=int32)
     """
     if classes is not None:
         n_labels = _agreeing(len(classes), n_labels, "classes")
@@ -98,6 +137,10 @@ def label_sets(
     if found.n_rows == 0:
         raise ValueError(f"{argument} must have at least one row; got none")
     _agreeing(found.n_labels, n_labels, argument)
+    if found.unknown is not None and without_unknown is not None:
+        row, column = int(found.unknown.rows[0]), int(found.unknown.members[0])
+        wrong = _not_zero_one(np.nan, row, column, argument)
+        raise ValueError(f"{wrong}: {without_unknown}")
     return found
 
 
@@ -110,7 +153,7 @@ def _agreeing(found: int, wanted: int | None, argument: str) -> int:
 def is_list_of_sets(Y: Any) -> bool:
     """Tell a list of label collections from a matrix written as nested lists.
 
-    Lists of equal length that hold only 0 and 1 are a matrix; sets and ragged lists never are.
+    Lists of equal length that hold only 0, 1 and NaN are a matrix; sets and ragged lists never are.
     """
     if not isinstance(Y, list | tuple) or len(Y) == 0:
         return False
@@ -119,11 +162,17 @@ def is_list_of_sets(Y: Any) -> bool:
     if not all(isinstance(row, list | tuple | np.ndarray) for row in Y):
         return False
     lengths = {len(row) for row in Y}
-    return len(lengths) > 1 or any(value not in (0, 1) for row in Y for value in row)
+    return len(lengths) > 1 or any(
+        value not in (0, 1) and value == value for row in Y for value in row
+    )
 
 
 def _as_array(Y: Any, argument: str) -> NDArray[Any]:
     array = np.asarray(Y)
+    if array.dtype == object and hasattr(Y, "to_numpy"):
+        # A frame's own missing values, which only it can turn into NaN.
+        with suppress(TypeError, ValueError):
+            array = Y.to_numpy(dtype=np.float64, na_value=np.nan)
     if array.ndim != 2:
         raise ValueError(
             f"{argument} must be {FORMS}; got shape {array.shape}"
@@ -138,14 +187,22 @@ def _as_array(Y: Any, argument: str) -> NDArray[Any]:
 
 
 def _from_dense(array: NDArray[Any], argument: str) -> LabelSets:
-    n_rows, n_labels = array.shape
-    if n_labels == 0:
+    if array.shape[1] == 0:
         raise ValueError(f"{argument} must have at least one label; got shape {array.shape}")
     marks = np.ascontiguousarray(array != 0)
-    n_marked = np.count_nonzero(marks)
-    if array.dtype != bool and np.count_nonzero(array == 1) < n_marked:
-        row, column = (int(place[0]) for place in np.nonzero(marks & (array != 1)))
+    if array.dtype == bool or np.count_nonzero(array == 1) == np.count_nonzero(marks):
+        return _listed(marks)
+    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros_like(marks)
+    wrong = np.nonzero(marks & (array != 1) & ~missing)
+    if len(wrong[0]):
+        row, column = (int(place[0]) for place in wrong)
         raise ValueError(_not_zero_one(array[row, column], row, column, argument))
+    return _listed(marks & ~missing)._replace(unknown=_listed(missing))
+
+
+def _listed(marks: NDArray[np.bool_]) -> LabelSets:
+    n_rows, n_labels = marks.shape
+    n_marked = int(np.count_nonzero(marks))
     starts = np.empty(n_rows + 1, np.int64)
     members = np.empty(n_marked + 1, np.int32)
     list_marked(marks, starts, members)
@@ -160,22 +217,31 @@ def _from_sparse(Y: Any, argument: str) -> LabelSets:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
+    missing = np.isnan(matrix.data) if matrix.dtype.kind == "f" else np.zeros(matrix.nnz, bool)
     if matrix.dtype != bool:
-        wrong = np.flatnonzero(matrix.data != 1)
+        wrong = np.flatnonzero((matrix.data != 1) & ~missing)
         if len(wrong):
             row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
             column = int(matrix.indices[wrong[0]])
             raise ValueError(_not_zero_one(matrix.data[wrong[0]], row, column, argument))
-    return LabelSets(
+    stored = LabelSets(
         matrix.indptr.astype(np.int64, copy=False),
         matrix.indices.astype(np.int32, copy=False),
         matrix.shape[1],
     )
+    if not missing.any():
+        return stored
+    return _members_where(stored, ~missing)._replace(unknown=_members_where(stored, missing))
+
+
+def _members_where(labels: LabelSets, kept: NDArray[np.bool_]) -> LabelSets:
+    """Return the label sets with some of their members only."""
+    n_before = np.concatenate([[0], np.cumsum(kept)])
+    return LabelSets(n_before[labels.starts], labels.members[kept], labels.n_labels)
 
 
 def _not_zero_one(value: Any, row: int, column: int, argument: str) -> str:
-    hint = "; unknown labels are not supported here" if value != value else ""
-    return f"{argument} must hold only 0 and 1; got {value} in row {row}, column {column}{hint}"
+    return f"{argument} must hold only 0 and 1; got {value} in row {row}, column {column}"
 
 
 def _from_sets(

@@ -16,29 +16,30 @@ NO_PAIR_COUNTS = (
 )
 
 
-def inverse_pairs(sizes: NDArray[Any], n_labels: int) -> Floats:
+def inverse_pairs(sizes: NDArray[Any], n_labels: Any) -> Floats:
     """Weigh by one over the number of label pairs, Eq. (21): the rank loss."""
     return 1 / (sizes * (n_labels - sizes))
 
 
-def uniform(sizes: NDArray[Any], n_labels: int) -> Floats:
+def uniform(sizes: NDArray[Any], n_labels: Any) -> Floats:
     """Weigh all alike: precision at k and the unnormalised rank loss."""
     return np.ones(len(sizes))
 
 
-def inverse_size(sizes: NDArray[Any], n_labels: int) -> Floats:
+def inverse_size(sizes: NDArray[Any], n_labels: Any) -> Floats:
     """Weigh by one over the number of relevant labels: recall at k."""
     return 1 / sizes
 
 
-def inverse_ideal_gain(sizes: NDArray[Any], n_labels: int, k: int | None = None) -> Floats:
+def inverse_ideal_gain(sizes: NDArray[Any], n_labels: Any, k: int | None = None) -> Floats:
     """Weigh by one over the best attainable discounted gain, Eq. (28): nDCG, or nDCG at k."""
-    last = n_labels if k is None else min(k, n_labels)
+    most = int(np.max(n_labels, initial=1))
+    last = most if k is None else min(k, most)
     ideal = np.cumsum(1 / np.log2(np.arange(2, last + 2)))
     return 1 / ideal[np.minimum(sizes, last) - 1]
 
 
-def inverse_smaller_side(sizes: NDArray[Any], n_labels: int) -> Floats:
+def inverse_smaller_side(sizes: NDArray[Any], n_labels: Any) -> Floats:
     """Weigh by one over the smaller of the numbers of relevant and irrelevant labels."""
     return 1 / np.minimum(sizes, n_labels - sizes)
 
@@ -60,7 +61,8 @@ def instance_weights(
     Parameters
     ----------
     Y : array, sparse matrix or list of label sets
-        Zero-one matrix of shape (n, m), or label sets (column indices; give `n_labels` then).
+        Zero-one matrix of shape (n, m), or label sets (column indices; give `n_labels` then). NaN
+        in a matrix means unknown: s and m then count the known labels of a row, Eq. (53).
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         With s relevant labels out of m: 1/(s(m-s)), 1, 1/s, one over the ideal discounted gain (up
         to position k), 1/min(s, m-s). A callable is given Y as it came and returns n weights.
@@ -95,18 +97,18 @@ def raw_weights(labels: LabelSets, Y: Any, weight: Weight) -> Floats:
         return row_numbers(weight(Y), labels.n_rows, "the weights that weight(Y) returned")
     weights = np.zeros(labels.n_rows)
     ranked = ~labels.trivial
-    weights[ranked] = weight_of_size(weight)(labels.sizes[ranked], labels.n_labels)
+    weights[ranked] = weight_of_size(weight)(labels.sizes[ranked], labels.n_known[ranked])
     return weights
 
 
-def weight_of_size(weight: Weight) -> Callable[[NDArray[Any], int], Floats]:
-    """Return the named weight as a function of s and m, for 0 < s < m."""
+def weight_of_size(weight: Weight) -> Callable[[NDArray[Any], Any], Floats]:
+    """Return the named weight as a function of s and m (one, or one a row), for 0 < s < m."""
     if isinstance(weight, tuple):
         return _cut_off(weight)
     return choose(WEIGHTS, weight, "weight")
 
 
-def _cut_off(weight: tuple[Any, ...]) -> Callable[[NDArray[Any], int], Floats]:
+def _cut_off(weight: tuple[Any, ...]) -> Callable[[NDArray[Any], Any], Floats]:
     if len(weight) != 2 or weight[0] != "ndcg":
         raise ValueError(f"unknown weight {weight!r}; the only pair is ('ndcg', k)")
     k = weight[1]

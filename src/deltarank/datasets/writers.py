@@ -78,7 +78,9 @@ def _write(path: Path, X: Any, Y: Any, *, first_feature: int, with_header: bool)
     if not np.isfinite(features.data).all():
         raise ValueError("X must be finite; got NaN or infinity")
     n_rows = features.shape[0]
-    labels = label_sets(Y) if np.shape(Y)[1:] != (0,) else None
+    labels = None
+    if np.shape(Y)[1:] != (0,):
+        labels = label_sets(Y, without_unknown="these files have no mark for unknown labels")
     if labels is not None and labels.n_rows != n_rows:
         raise ValueError(
             f"X and Y must have the same number of rows; X has {n_rows} and Y has {labels.n_rows}"

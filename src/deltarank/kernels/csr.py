@@ -51,7 +51,7 @@ def add_csr_transposed_times_dense(matrix, rows, dense, out):
 
 
 @njit(nogil=True, cache=True)
-def csr_chunk(matrix, rows, block, problem, weights, labels, positive_cost, sums, gradient):
+def csr_chunk(matrix, rows, block, problem, weights, labels, costs, sums, gradient):
     """Add the losses and gradients of the given rows; gradient is float32, shape (d, p).
 
     The arguments are those of `deltarank.kernels.dense.dense_chunk`, with
@@ -63,7 +63,7 @@ def csr_chunk(matrix, rows, block, problem, weights, labels, positive_cost, sums
         part = rows[begin : begin + block]
         s = scores[: part.shape[0]]
         csr_times_dense(matrix, part, coefficients, s)
-        logistic_block(s, offsets, part, weights, labels, positive_cost, sums)
+        logistic_block(s, offsets, part, weights, labels, costs, sums)
         add_csr_transposed_times_dense(matrix, part, s, gradient)
 
 
@@ -114,7 +114,7 @@ def csr_label_sums(matrix, rows, weights, labels, sums, masses):
 
 
 @njit(nogil=True, cache=True)
-def csr_sample(matrix, rows, block, problem, weights, labels, positive_cost, spacing, chosen):
+def csr_sample(matrix, rows, block, problem, weights, labels, costs, spacing, chosen):
     """Sample the given rows by curvature; see `deltarank.kernels.dense.dense_sample`."""
     coefficients, offsets = problem
     n_columns = coefficients.shape[1]
@@ -126,6 +126,6 @@ def csr_sample(matrix, rows, block, problem, weights, labels, positive_cost, spa
         part = rows[begin : begin + block]
         s = scores[: part.shape[0]]
         csr_times_dense(matrix, part, coefficients, s)
-        curvature_block(s, offsets, part, weights, labels, positive_cost)
+        curvature_block(s, offsets, part, weights, labels, costs)
         sample_rows(s, part, spacing, totals, counts, chosen, multiplicity)
     return counts, multiplicity

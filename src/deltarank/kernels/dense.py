@@ -25,7 +25,7 @@ def gather(matrix, rows, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def dense_chunk(matrix, rows, block, problem, weights, labels, positive_cost, sums, gradient):
+def dense_chunk(matrix, rows, block, problem, weights, labels, costs, sums, gradient):
     """Add the losses and gradients of the given rows, ``block`` rows at a time.
 
     Parameters
@@ -34,7 +34,7 @@ def dense_chunk(matrix, rows, block, problem, weights, labels, positive_cost, su
     rows : ndarray of int64
     block : int
     problem : tuple (coefficients of float32, shape (d, p); offsets of float32, shape (p,))
-    weights, labels, positive_cost, sums
+    weights, labels, costs, sums
         See `deltarank.kernels.logistic.logistic_block`.
     gradient : ndarray of float64, shape (p, d)
         Added to: residuals transposed times standardised rows.
@@ -49,7 +49,7 @@ def dense_chunk(matrix, rows, block, problem, weights, labels, positive_cost, su
         x, scores = x_block[: part.shape[0]], s_block[: part.shape[0]]
         gather(matrix, part, x)
         np.dot(x, coefficients, scores)
-        logistic_block(scores, offsets, part, weights, labels, positive_cost, sums)
+        logistic_block(scores, offsets, part, weights, labels, costs, sums)
         np.dot(scores.T, x, partial)
         for j in range(n_columns):
             for k in range(n_features):
@@ -57,7 +57,7 @@ def dense_chunk(matrix, rows, block, problem, weights, labels, positive_cost, su
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def dense_sample(matrix, rows, block, problem, weights, labels, positive_cost, spacing, chosen):
+def dense_sample(matrix, rows, block, problem, weights, labels, costs, spacing, chosen):
     """Sample the given rows by curvature; return counts, shape (p,), and multiplicities.
 
     ``chosen``, shape (p, at most), receives the rows of each column.
@@ -74,7 +74,7 @@ def dense_sample(matrix, rows, block, problem, weights, labels, positive_cost, s
         x, scores = x_block[: part.shape[0]], s_block[: part.shape[0]]
         gather(matrix, part, x)
         np.dot(x, coefficients, scores)
-        curvature_block(scores, offsets, part, weights, labels, positive_cost)
+        curvature_block(scores, offsets, part, weights, labels, costs)
         sample_rows(scores, part, spacing, totals, counts, chosen, multiplicity)
     return counts, multiplicity
 

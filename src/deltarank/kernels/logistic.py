@@ -60,12 +60,13 @@ def log1p_unit(e):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def logistic_block(scores, offsets, rows, weights, labels, positive_cost, sums):
+def logistic_block(scores, offsets, rows, weights, labels, costs, sums):
     """Replace scores by residuals; add losses, curvatures and residuals up, a column a problem.
 
     The few positive cells of a row are done first, one by one, and then given a score so low
     that the vector loop, which takes every cell as negative, adds nothing for them. Correcting
     them afterwards would be simpler, but 1 - p and log(1 + exp(s)) - s cancel in float32.
+    An unknown cell is a positive one of cost 0.
 
     Parameters
     ----------
@@ -77,11 +78,11 @@ def logistic_block(scores, offsets, rows, weights, labels, positive_cost, sums):
         The data rows of the block; they index ``weights`` and ``labels``.
     weights : ndarray of float32, shape (n,)
     labels : tuple (starts, members, first_column)
-        Row i is positive for ``members[starts[i]:starts[i + 1]]``; label l owns the columns
-        ``first_column[l]:first_column[l + 1]`` (none when all its problems have converged,
-        several when folds are solved together).
-    positive_cost : ndarray of float32, shape (n,)
-        What a positive cell of a row costs beside a negative one.
+        Row i is positive (or unknown) for ``members[starts[i]:starts[i + 1]]``; label l owns the
+        columns ``first_column[l]:first_column[l + 1]`` (none when all its problems have
+        converged, several when folds are solved together).
+    costs : ndarray of float32, a value a member
+        What a positive cell costs beside a negative one; 0 if it is unknown.
     sums : ndarray of float64, shape (3, p)
         Added to: losses, curvatures w c p (1 - p), residuals.
     """
@@ -93,9 +94,10 @@ def logistic_block(scores, offsets, rows, weights, labels, positive_cost, sums):
     kept = np.empty(n_columns, np.float32)
     for b in range(rows.shape[0]):
         i = rows[b]
-        w, cost = weights[i], positive_cost[i]
+        w = weights[i]
         row = scores[b]
         for k in range(starts[i], starts[i + 1]):
+            cost = costs[k]
             for j in range(first_column[members[k]], first_column[members[k] + 1]):
                 s = row[j] + offsets[j]
                 e = exp_negative(-abs(s))
@@ -126,7 +128,7 @@ def logistic_block(scores, offsets, rows, weights, labels, positive_cost, sums):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def curvature_block(scores, offsets, rows, weights, labels, positive_cost):
+def curvature_block(scores, offsets, rows, weights, labels, costs):
     """Replace scores by curvatures w c p (1 - p); see `logistic_block` for the arguments."""
     starts, members, first_column = labels
     one = np.float32(1.0)
@@ -138,7 +140,7 @@ def curvature_block(scores, offsets, rows, weights, labels, positive_cost):
             row[j] = weights[i] * (e / ((one + e) * (one + e)))
         for k in range(starts[i], starts[i + 1]):
             for j in range(first_column[members[k]], first_column[members[k] + 1]):
-                row[j] *= positive_cost[i]
+                row[j] *= costs[k]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -100,3 +100,18 @@ def place_relevant(starts, members, scores, first, last, above, tied, better, eq
             locate(row, ordered, members[relevant], above[relevant], tied[relevant])
             locate_among(above[relevant], better[relevant], equal[relevant])
     return -1
+
+
+@njit(nogil=True, cache=True)
+def leave_out(starts, members, unknown_starts, unknown_members, scores, above, tied):
+    """Take unknown labels off the counts of labels above and level with each relevant one.
+
+    Relevant labels among themselves, `better` and `equal`, do not change.
+    """
+    for i in range(scores.shape[0]):
+        for k in range(starts[i], starts[i + 1]):
+            score = scores[i, members[k]]
+            for q in range(unknown_starts[i], unknown_starts[i + 1]):
+                hidden = scores[i, unknown_members[q]]
+                above[k] -= hidden > score
+                tied[k] -= hidden == score

@@ -45,8 +45,8 @@ def add_shared_votes(branches, votes, scores):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def univariate_weights(scores, signs, log_weights, shift, cells):
-    """Set cells to w_i exp(-y_il f_l(x_i) - shift_l), and to 0 in lanes without a label."""
+def univariate_weights(scores, signs, log_weights, shift, has_gaps, cells):
+    """Set cells to w_i exp(-y_il f_l(x_i) - shift_l), and to 0 where the sign is (`has_gaps`)."""
     flat = cells.ravel()
     for start in range(0, scores.shape[0], ROWS_PER_BLOCK):
         stop = min(start + ROWS_PER_BLOCK, scores.shape[0])
@@ -56,10 +56,10 @@ def univariate_weights(scores, signs, log_weights, shift, cells):
         block = flat[start * LANES : stop * LANES]
         for k in range(block.shape[0]):
             block[k] = exponential(block[k])
-    if signs[0, LANES - 1] == 0:
-        for lane in range(LANES):
-            if signs[0, lane] == 0:
-                cells[:, lane] = 0
+    if has_gaps:
+        known = signs.ravel()
+        for k in range(flat.shape[0]):
+            flat[k] = flat[k] if known[k] != 0 else 0
 
 
 @njit(fastmath=ANY_ORDER)

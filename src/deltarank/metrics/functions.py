@@ -63,8 +63,9 @@ def rank_loss(
     ----------
     Y : array, sparse matrix or list of label sets
         Zero-one matrix of shape (n, m), or sets of column indices (or of names, with `classes`).
-        Y, scores and sample_weight may be Dask collections, cut alike: each chunk is measured
-        where it is, and only sums travel.
+        NaN in a matrix means unknown: the label is left out of its row's ranking and pairs. Y,
+        scores and sample_weight may be Dask collections, cut alike: each chunk is measured where it
+        is, and only sums travel.
     scores : array of shape (n, m)
         Higher ranks first. float32 and float64 are used as they are.
     weight : str, ("ndcg", k) or callable
@@ -253,7 +254,7 @@ def label_propensities(Y: Any, a: float = 0.55, b: float = 1.5) -> NDArray[np.fl
     >>> label_propensities([[1, 0], [1, 0], [1, 1]]).round(3)
     array([0.933, 0.91 ])
     """
-    labels = label_sets(Y)
+    labels = label_sets(Y, without_unknown="label_propensities counts over all rows; fill it in")
     frequency = np.bincount(labels.members, minlength=labels.n_labels)
     scale = (np.log(labels.n_rows) - 1) * (b + 1) ** a
     return np.asarray(1 / (1 + np.maximum(scale, 0) * (frequency + b) ** -a))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deltarank.choices import choose
 from deltarank.kernels.pairwise import PAIRWISE
-from deltarank.labels import label_sets
+from deltarank.labels import LabelSets, label_sets
 from deltarank.metrics.placement import check_scores
 from deltarank.threads import row_blocks, run
 from deltarank.weights import Weight, raw_weights
@@ -31,6 +31,7 @@ def pairwise_loss(
     ----------
     Y : array, sparse matrix or list of label sets
         Zero-one matrix of shape (n, m), or sets of column indices (or of names, with `classes`).
+        NaN in a matrix means unknown: the label is in no pair.
     scores : array of shape (n, m)
     loss : str
         phi: "logistic", "exponential", "squared", "squared_hinge", "hinge" or "linear"; or
@@ -60,6 +61,9 @@ def pairwise_loss(
         raise ValueError(f"scores must be finite; row {row} holds NaN or infinity")
     weights = np.column_stack([raw_weights(labels, Y, weight), np.ones(labels.n_rows)])
     losses, rows = np.empty(labels.n_rows), np.arange(labels.n_rows)
+    if labels.unknown is not None:
+        _row_by_row(kernel, scores, labels, weights, losses)
+        return losses if per_instance else float(losses.mean())
     shared = (weights, (labels.starts, labels.members))
     run(
         [
@@ -72,3 +76,20 @@ def pairwise_loss(
 
 def _block(kernel: Any, scores: NDArray[Any], *arguments: Any) -> None:
     kernel(scores.astype(np.float64), *arguments)
+
+
+def _row_by_row(
+    kernel: Any,
+    scores: NDArray[Any],
+    labels: LabelSets,
+    weights: NDArray[np.float64],
+    losses: NDArray[np.float64],
+) -> None:
+    """Evaluate each row on its known labels alone."""
+    relevant, unknown = labels.to_csr(), (labels.unknown or labels).to_csr()
+    for i in range(labels.n_rows):
+        known = np.delete(np.arange(labels.n_labels), unknown[[i]].indices)
+        members = np.searchsorted(known, relevant[[i]].indices).astype(np.int32)
+        mine = (np.array([0, len(members)]), members)
+        row = slice(i, i + 1)
+        _block(kernel, scores[row, known], np.zeros(1, np.int64), weights[row], mine, losses[row])

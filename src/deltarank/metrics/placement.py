@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.kernels.positions import place_relevant
+from deltarank.kernels.positions import leave_out, place_relevant
 from deltarank.labels import LabelSets, label_sets
 from deltarank.threads import n_threads, row_blocks, run
 
@@ -17,7 +17,8 @@ class Placement(NamedTuple):
     """Ranked position of each relevant label: a value a member of `labels`.
 
     `above` labels score higher and `tied` the same (itself included); of those `better` and
-    `equal` are relevant. `Y` is kept in its original form for weights that are callables.
+    `equal` are relevant. Unknown labels count nowhere. `Y` is kept in its original form for
+    weights that are callables.
     """
 
     labels: LabelSets
@@ -66,6 +67,9 @@ def place(Y: Any, scores: Any, classes: Any = None) -> Placement:
                 f"scores must be finite; row {row} holds NaN or infinity "
                 "(replace them, or clip scores to a large finite value)"
             )
+    if labels.unknown is not None:
+        unknown = labels.unknown.starts, labels.unknown.members
+        leave_out(labels.starts, labels.members, *unknown, scores, counts[0], counts[1])
     return Placement(labels, Y, *counts)
 
 

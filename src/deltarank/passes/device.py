@@ -44,7 +44,10 @@ MAX_ROTATED_FEATURES = 2048
 
 
 class Block(NamedTuple):
-    """Rows of one fold: features, dense or CSR with its transpose, weights and positive cells."""
+    """Rows of one fold: features, dense or CSR with its transpose, weights and positive cells.
+
+    Where there are any, unknown cells too.
+    """
 
     x: Tensor
     transposed: Tensor | None
@@ -53,6 +56,7 @@ class Block(NamedTuple):
     rows: Tensor
     members: Tensor
     extra_costs: Tensor
+    unknown: LabelSets | None
     fold: int
 
 
@@ -112,7 +116,7 @@ class DevicePass:
         self._X, self._rows = X, np.flatnonzero(weights > 0)
         self.places = self._find_places()
         self.blocks = list(self._make_blocks(np.zeros(len(weights), np.int64)))
-        self._has_costs = bool((self.costs != 1).any())
+        self._has_costs = bool((self.costs != 1).any()) or labels.unknown is not None
         self._cells = CELLS_PER_BLOCK
 
     # The data
@@ -181,6 +185,7 @@ class DevicePass:
             "rows": where,
             "members": self._tensor(picked.members).long(),
             "extra_costs": extra.float(),
+            "unknown": picked.unknown,
             "fold": fold,
         }
         if self._is_sparse:
@@ -211,31 +216,35 @@ class DevicePass:
         return other
 
     def _totals(self, problems: Tensor) -> tuple[Tensor, ...]:
-        """Return each problem's total weight, and weight, cost and centred sum of positives."""
-        total, masses, costly, sums = self._positive
+        """Return each problem's weight, that of its positives, their cost and their sum.
+
+        The first counts rows in which the label is known.
+        """
         label, fold = problems // self.n_folds, problems % self.n_folds
-        parts = [total.sum() - total[fold] if self.n_folds > 1 else total[fold]]
-        for part in (masses, costly, sums):
+        parts = []
+        for part in self._positive:
             outside = part.sum(dim=0) - part if self.n_folds > 1 else part
             parts.append(outside[fold, label])
         return tuple(parts)
 
     @cached_property
     def _positive(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """For each fold: total weight (f,), and by label weight, cost (f, m), sums (f, m, d).
+        """By fold and label: known weight, positive weight, cost (f, m) and sums (f, m, d).
 
         The sums are of weights times costs times features as the blocks hold them.
         """
         m, d = self.labels.n_labels, self.shape[1] - 1
         number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
-        total = torch.zeros(self.n_folds, **number)
-        masses, costly = torch.zeros(2, self.n_folds, m, **number)
+        total, masses, costly = torch.zeros(3, self.n_folds, m, **number)
         sums = torch.zeros(self.n_folds, m, d, **number)
         for block in self.blocks:
             weights = block.weights.double()
             cells = weights[block.rows]
             dear = cells * (1 + block.extra_costs)
             total[block.fold] += weights.sum()
+            if block.unknown is not None:
+                hidden = weights[self._tensor(block.unknown.rows)]
+                total[block.fold].index_add_(0, self._tensor(block.unknown.members), -hidden)
             masses[block.fold].index_add_(0, block.members, cells)
             costly[block.fold].index_add_(0, block.members, dear)
             places = torch.stack([block.members, block.rows])
@@ -254,21 +263,26 @@ class DevicePass:
         sums = places.to_variables(self._centred(raw, costly))
         negative = (total - positive).clamp(min=0)
         mass = costly + negative
-        odds = (costly.log() - negative.log()).clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        share = costly / mass
+        odds = (costly.log() - negative.log()).nan_to_num()
+        odds = odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        tiny = torch.finfo(torch.float64).tiny
+        share = costly / mass.clamp(min=tiny)
         constant, gradient = torch.zeros(2, len(problems), self.shape[1], dtype=torch.float64,
                                          device=self.device)  # fmt: skip
         constant[:, -1] = odds
         # Features are centred, so the negatives' sums are about minus those of the positives.
-        plain = positive / costly.clamp(min=torch.finfo(torch.float64).tiny)
+        plain = positive / costly.clamp(min=tiny)
         gradient[:, :-1] = ((share - 1) - share * plain)[:, None] * sums
         point = constant.clone()
         point[:, :-1] = -gradient[:, :-1]
         point[:, :-1] /= torch.outer(share * (1 - share) * mass, places.spectrum) + 1 / self.C
         gain = (point[:, :-1] * sums).sum(dim=1) * total
-        gain /= (costly * negative).clamp(min=torch.finfo(torch.float64).tiny)
+        gain /= (costly * negative).clamp(min=tiny)
         point[:, :-1] /= gain.clamp(min=1).sqrt()[:, None]
         point[:, -1] -= (0.5 - share) * gain.clamp(max=1)
+        if self.labels.unknown is not None:
+            # Sums over the known rows only would be needed; the first step goes without.
+            return Start(point, point, torch.zeros_like(point))
         return Start(point, constant, gradient)
 
     def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Start:
@@ -446,6 +460,9 @@ class DevicePass:
         costs = torch.ones(rows.stop - rows.start, self.labels.n_labels, device=self.device)
         mine = slice(int(block.starts[rows.start]), int(block.starts[rows.stop]))
         costs[block.rows[mine] - rows.start, block.members[mine]] += block.extra_costs[mine]
+        if block.unknown is not None:
+            hidden = block.unknown.take(np.arange(rows.start, rows.stop))
+            costs[self._tensor(hidden.rows), self._tensor(hidden.members).long()] = 0.0
         costs = costs[:, problems // self.n_folds] * block.weights[rows, None]
         return functional.pad(costs, (0, width - len(problems)))
 

@@ -119,7 +119,7 @@ class Chunk:
 
     def _cells(self, problem: Problem, problems: Array) -> Cells:
         data = self.data
-        return Cells(problem, data.weights, data.kernel_labels(problems), data.positive_cost)
+        return data.kernel_cells(problem, problems)
 
     def digest(self) -> tuple[int]:
         """Return a number that other rows would hardly have; those of all chunks add up."""

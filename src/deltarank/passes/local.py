@@ -16,7 +16,7 @@ from deltarank import threads
 from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.dense import DenseMatrix
-from deltarank.passes.matrices import Array, Cells, KernelLabels, Matrix
+from deltarank.passes.matrices import Array, Cells, KernelLabels, Matrix, Problem
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.passes.sparse import SparseMatrix
 from deltarank.solvers.lbfgs import Evaluation, Start
@@ -62,6 +62,8 @@ class LocalPass:
         self.matrix, self.labels, self.C = matrix, labels, C
         self.weights = weights.astype(np.float32)
         self.positive_cost = np.broadcast_to(positive_cost, len(weights)).astype(np.float32)
+        self._marked, is_relevant = labels.with_unknown()
+        self._costs = np.where(is_relevant, self.positive_cost[self._marked.rows], np.float32(0.0))
         self.penalize_intercept = penalize_intercept
         rows = np.flatnonzero(self.weights > 0)
         self.n_folds = 1 if folds is None else int(folds.max()) + 1
@@ -90,21 +92,28 @@ class LocalPass:
         costly, costly_sums, spectrum = positive, sums, self.matrix.coordinates.spectrum
         if self.positives_cost_more:
             _, costly, costly_sums = self._label_moments(problems, costly=True)
-        negative = np.maximum(total - positive, 0.0)
+        # Features are centred, so the negatives' sums are minus those of all other rows.
+        negative, negative_sums = total - positive, -sums
+        if self.labels.unknown is not None:
+            listed = self._sums_of(self.labels.unknown, problems, self.weights)
+            negative = negative - listed[0]
+            negative_sums = negative_sums - self._centred_variables(*listed)
+        negative = np.maximum(negative, 0.0)
         mass = costly + negative
-        with np.errstate(divide="ignore"):
-            odds = np.log(costly) - np.log(negative)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.nan_to_num(np.log(costly) - np.log(negative))
         odds = np.clip(odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        share = costly / mass
+        tiny = np.finfo(float).tiny
+        share = costly / np.maximum(mass, tiny)
         constant, gradient = np.zeros((2, len(problems), self.shape[1]))
         constant[:, -1] = odds
-        # Features are centred, so the negatives' sums are minus those of the positives.
-        gradient[:, :-1] = (share - 1)[:, None] * costly_sums - share[:, None] * sums
+        gradient[:, :-1] = (share - 1)[:, None] * costly_sums + share[:, None] * negative_sums
         point = constant.copy()
         point[:, :-1] = -gradient[:, :-1]
         point[:, :-1] /= np.multiply.outer(share * (1 - share) * mass, spectrum) + 1 / self.C
-        gain = np.einsum("ij,ij->i", point[:, :-1], sums) * total
-        gain /= np.maximum(positive * negative, np.finfo(float).tiny)
+        lead = negative[:, None] * sums - positive[:, None] * negative_sums
+        gain = np.einsum("ij,ij->i", point[:, :-1], lead)
+        gain /= np.maximum(positive * negative, tiny)
         point[:, :-1] /= np.sqrt(np.maximum(gain, 1.0))[:, None]
         point[:, -1] -= (0.5 - share) * np.minimum(gain, 1.0)
         return Start(point, constant, gradient)
@@ -164,8 +173,11 @@ class LocalPass:
     def _label_moments(self, problems: Array, *, costly: bool) -> tuple[Array, Array, Array]:
         """Return each problem's total weight, positive weight and centred sum of positives."""
         total, positive, sums = self.label_sums(problems, costly=costly)
-        places = self.matrix.coordinates
-        return total, positive, places.to_variables(self.matrix.centred(sums, positive))
+        return total, positive, self._centred_variables(positive, sums)
+
+    def _centred_variables(self, masses: Array, sums: Array) -> Array:
+        """Turn the kernels' sums of rows, of total weight `masses`, into the solver's variables."""
+        return self.matrix.coordinates.to_variables(self.matrix.centred(sums, masses))
 
     def label_sums(self, problems: Array, *, costly: bool) -> tuple[Array, Array, Array]:
         """Return each problem's total weight, positive weight and sum of positives.
@@ -173,18 +185,23 @@ class LocalPass:
         Sums are in the kernels' form; if `costly`, positive cells count as often as they cost.
         """
         weights = self.weights * self.positive_cost if costly else self.weights
-        total, positive = np.zeros(len(problems)), np.zeros(len(problems))
-        sums = np.zeros((len(problems), self.shape[1] - 1))
+        total = np.zeros(len(problems))
         for part, columns in self._groups(problems):
             total[columns] += np.sum(weights[part], dtype=np.float64)
-            labels = self.kernel_labels(problems[columns])
+        return total, *self._sums_of(self.labels, problems, weights)
+
+    def _sums_of(self, labels: LabelSets, problems: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the weight, and the sum in the kernels' form, of rows that hold each label."""
+        mass, sums = np.zeros(len(problems)), np.zeros((len(problems), self.shape[1] - 1))
+        for part, columns in self._groups(problems):
+            listed = self._kernel_labels(labels, problems[columns])
+            shared = (weights, listed, len(problems[columns]))
             pieces = self.chunks(part)
-            shared = (weights, labels, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
             for masses, found in threads.run(tasks):
-                positive[columns] += masses
+                mass[columns] += masses
                 sums[columns] += found
-        return total, positive, sums
+        return mass, sums
 
     def value_and_gradient(self, points: Array, problems: Array) -> Evaluation:
         """Evaluate the given problems, each at its own point, in one pass over the rows."""
@@ -211,8 +228,12 @@ class LocalPass:
 
     def cells(self, coef: Array, offset: Array, problems: Array) -> Cells:
         """Return what the kernels need to evaluate problems at the given coefficients."""
-        problem = self.matrix.problem(coef, offset)
-        return Cells(problem, self.weights, self.kernel_labels(problems), self.positive_cost)
+        return self.kernel_cells(self.matrix.problem(coef, offset), problems)
+
+    def kernel_cells(self, problem: Problem, problems: Array) -> Cells:
+        """Return the same where the matrix has made its form of the coefficients already."""
+        listed = self._kernel_labels(self._marked, problems)
+        return Cells(problem, self.weights, listed, self._costs)
 
     def with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
         """Return the evaluation of problems from their losses' sums and gradients over rows."""
@@ -264,10 +285,10 @@ class LocalPass:
         """Return the given rows in pieces, a task each."""
         return [part[rows] for rows in threads.even_parts(len(part), ROWS_PER_CHUNK)]
 
-    def kernel_labels(self, problems: Array) -> KernelLabels:
-        """Return the labels as the kernels want them; see `logistic_block`."""
+    def _kernel_labels(self, labels: LabelSets, problems: Array) -> KernelLabels:
+        """Return label sets as the kernels want them; see `logistic_block`."""
         first = np.searchsorted(problems // self.n_folds, np.arange(self.labels.n_labels + 1))
-        return self.labels.starts, self.labels.members, first.astype(np.int32)
+        return labels.starts, labels.members, first.astype(np.int32)
 
     @property
     def dtype(self) -> Any:
@@ -276,7 +297,7 @@ class LocalPass:
 
     def arrays(self) -> Iterator[Array]:
         """Return all that the objectives are made of, but for the penalty."""
-        yield from (self.labels.starts, self.labels.members, self.weights, self.positive_cost)
+        yield from (self._marked.starts, self._marked.members, self._costs, self.weights)
         yield from self.matrix.arrays()
 
     @property

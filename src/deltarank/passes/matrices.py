@@ -136,7 +136,7 @@ class Cells(NamedTuple):
     problem: Problem
     weights: Array
     labels: KernelLabels
-    positive_cost: Array
+    costs: Array
 
 
 class Matrix(Protocol):

@@ -64,6 +64,8 @@ class SmallPass:
         self._signs = np.where(relevant, 1.0, -1.0)
         costs = np.broadcast_to(positive_cost, len(weights))[rows][:, None]
         self._costs = np.where(relevant, costs, 1.0) * weights[rows][:, None]
+        if labels.unknown is not None:
+            self._costs[labels.unknown.to_csr()[rows].toarray().astype(bool)] = 0.0
         self.shape = (self._costs.shape[1], X.shape[1] + 1)
 
     def at(self, C: float) -> "SmallPass":

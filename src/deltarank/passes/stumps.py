@@ -62,7 +62,9 @@ class Tiles:
         The label in each place. The most frequent come first, so that few tiles have many rows
         with a relevant label.
     signs : array of int8, shape (tiles, n, LANES)
-        +1 relevant, -1 not, 0 where there is no label.
+        +1 relevant, -1 not, 0 where there is no label, or it is unknown.
+    has_gaps : array of bool, shape (tiles,)
+        Whether a tile has signs that are 0.
     scores : array of float64, shape (tiles, n, LANES)
     cells : array of shape (tiles, n, LANES)
         Weights, not negative.
@@ -82,6 +84,10 @@ class Tiles:
         self.signs[-1, :, labels.n_labels - (n_tiles - 1) * LANES :] = 0
         tile, lane = np.divmod(place[labels.members], LANES)
         self.signs[tile, labels.rows, lane] = 1
+        if labels.unknown is not None:
+            tile, lane = np.divmod(place[labels.unknown.members], LANES)
+            self.signs[tile, labels.unknown.rows, lane] = 0
+        self.has_gaps = (self.signs == 0).any(axis=(1, 2))
         self.scores = np.zeros(shape)
         self.cells = aligned_empty(shape, dtype)
         every_row = np.arange(labels.n_rows)

@@ -111,6 +111,11 @@ class AdaBoostRanker(StumpRanker):
         self.weight = weight
         self.bins = bins
 
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: such a cell has no weight."""
+        return True
+
     def _check_numbers(self) -> None:
         super()._check_numbers()
         choose(CRITERIA, self.criterion, "criterion")
@@ -124,6 +129,7 @@ class AdaBoostRanker(StumpRanker):
         log_weights = np.log(weights)
         shift = np.full(tiles.n_places, np.log(weights.sum()))
         active = np.arange(tiles.n_places) < labels.n_labels
+        n_known = np.maximum(np.count_nonzero(tiles.signs, axis=1).ravel(), 1)
         rounds: list[tuple[NDArray[Any], ...]] = []
         stumps, votes = None, np.zeros((3, tiles.n_places))
         for stage in stages:
@@ -137,7 +143,7 @@ class AdaBoostRanker(StumpRanker):
                     stumps = search.per_label(working)
                     leaves = Leaves.of(stumps.sums)
                     shift += np.log(leaves.total)
-                    votes, useful = self._votes(leaves, len(weights), search.tie)
+                    votes, useful = self._votes(leaves, n_known, search.tie)
                     # The first stump is kept whatever it is worth.
                     kept = active & useful if rounds else active
                     active = active & useful
@@ -155,7 +161,7 @@ class AdaBoostRanker(StumpRanker):
             yield
 
     def _votes(
-        self, leaves: "Leaves", n_rows: int, tie: float
+        self, leaves: "Leaves", n_rows: NDArray[np.int64], tie: float
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return what the branches vote (3, places), and which stumps are worth keeping."""
         if self.votes == "real":
@@ -213,7 +219,7 @@ class Leaves(NamedTuple):
         error = np.where(up, self.weight - self.relevant, self.relevant).sum(axis=0)
         return np.where(up, 1.0, -1.0), error
 
-    def real_votes(self, smoothing: float) -> NDArray[np.float64]:
+    def real_votes(self, smoothing: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return half the smoothed log odds of the branches."""
         empty = self.weight <= 0
         relevant = np.where(empty, self.share, self.relevant)
@@ -249,7 +255,8 @@ def _reweigh(
             missing = bins.n_values[stumps.feature[mine]]
             add_label_votes(codes[:, rows], stumps.cut[mine], missing, votes[:, mine], scores)
         signs, cells = tiles.signs[tile, rows], tiles.cells[tile, rows]
-        univariate_weights(scores, signs, log_weights[rows], shift[mine], cells)
+        gaps = tiles.has_gaps[tile]
+        univariate_weights(scores, signs, log_weights[rows], shift[mine], gaps, cells)
 
     tasks = []
     for tile in working:

@@ -30,6 +30,10 @@ NO_ROW_COUNTS = (
     "sample_weight times weight is zero in every row, so no row counts; "
     "give a positive sample_weight to a row with a pair to rank"
 )
+NO_UNKNOWN = (
+    "{} takes no unknown labels; use LogisticRanker, AdaBoostRanker or WeightedBinaryRelevance, "
+    "or leave such rows out"
+)
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
@@ -38,6 +42,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     @property
     def accepts_missing_values(self) -> bool:
         """Whether NaN may stand in X."""
+        return False
+
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y, for a label of which nobody knows whether it is relevant."""
         return False
 
     @property
@@ -76,7 +85,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
         """Read labels and remember their names and form."""
-        targets = read_targets(Y)
+        name = type(self).__name__
+        targets = read_targets(Y, None if self.accepts_unknown_labels else NO_UNKNOWN.format(name))
         if targets.labels.n_rows != n_rows:
             raise ValueError(
                 f"X and Y must have the same number of rows; X has {n_rows} and "
@@ -192,17 +202,26 @@ def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: An
 
 
 def constant_scores(labels: LabelSets, weights: NDArray[Any]) -> NDArray[np.float64]:
-    """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN."""
+    """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN.
+
+    A label known in none of these rows was never seen relevant.
+    """
     counted = weights > 0
-    positives = np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
-    return constants_of(positives, int(counted.sum()))
+    positives = _counts(labels, counted)
+    known = counted.sum() - (0 if labels.unknown is None else _counts(labels.unknown, counted))
+    return constants_of(positives, known)
 
 
-def constants_of(positives: NDArray[Any], n_counted: int) -> NDArray[np.float64]:
+def _counts(labels: LabelSets, counted: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return how many of the rows that count hold each label."""
+    return np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
+
+
+def constants_of(positives: NDArray[Any], n_counted: Any) -> NDArray[np.float64]:
     """Return the same from the number of rows that count a label is relevant in, and of all."""
     scores = np.full(len(positives), np.nan)
-    scores[positives == 0] = LAST
     scores[positives == n_counted] = FIRST
+    scores[positives == 0] = LAST
     return scores
 
 
@@ -219,11 +238,11 @@ def balanced(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return weights of irrelevant cells, and the cost of relevant ones, that balance each row.
 
-    With s relevant labels of m, an irrelevant cell of a row of weight w weighs m w / (2 (m - s))
-    and a relevant one m w / (2 s).
+    With s relevant labels of m known ones, an irrelevant cell of a row of weight w weighs
+    m w / (2 (m - s)) and a relevant one m w / (2 s).
     """
-    m, ranked = labels.n_labels, ~labels.trivial
-    sizes = labels.sizes[ranked]
+    ranked = ~labels.trivial
+    m, sizes = labels.n_known[ranked], labels.sizes[ranked]
     costs, balanced = np.ones(labels.n_rows), weights.astype(np.float64)
     costs[ranked] = (m - sizes) / sizes
     balanced[ranked] *= m / (2 * (m - sizes))

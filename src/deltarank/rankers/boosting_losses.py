@@ -124,7 +124,8 @@ class LabelLoss(Loss):
         def weigh(tile: int, rows: slice) -> float:
             cells = self.tiles.cells[tile, rows]
             parts = self.tiles.scores[tile, rows], self.tiles.signs[tile, rows]
-            univariate_weights(*parts, self.log_weights[rows], shift, cells)
+            gaps = self.tiles.has_gaps[tile]
+            univariate_weights(*parts, self.log_weights[rows], shift, gaps, cells)
             return float(cells.sum(dtype=np.float64))
 
         return self._set_total(sum(self._run(weigh)))

@@ -172,7 +172,8 @@ def _checked(
 def _labels(y: Any, n_labels: int) -> LabelSets:
     if y.shape[0] == 0:  # as partitions of data frames may be
         return LabelSets(np.zeros(1, np.int64), np.empty(0, np.int32), n_labels)
-    return label_sets(y, n_labels=n_labels)
+    refusal = "Dask collections take no unknown labels; leave such rows out, or fit an array"
+    return label_sets(y, n_labels=n_labels, without_unknown=refusal)
 
 
 def _split(X: Any, sample_weight: Any) -> list[NDArray[np.float64]]:

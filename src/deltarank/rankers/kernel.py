@@ -113,6 +113,11 @@ class KernelLogisticRanker(Ranker):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: such a cell has no loss."""
+        return True
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelLogisticRanker":
         """Fit all labels.
 
@@ -121,7 +126,8 @@ class KernelLogisticRanker(Ranker):
         X : array, sparse matrix or data frame of shape (n, d)
             The mapped rows, n times the number of landmarks, are held in memory.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
+            matrix means unknown, as in `LogisticRanker`.
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """

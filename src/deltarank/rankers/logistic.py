@@ -149,6 +149,11 @@ class LogisticRanker(LinearRanker):
         self.prune = prune
         self.checkpoint = checkpoint
 
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: such a cell has no loss."""
+        return True
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogisticRanker":
         """Fit all labels.
 
@@ -159,8 +164,10 @@ class LogisticRanker(LinearRanker):
             array (its chunks dense or CSR) or data frame, cut by rows: it stays on the workers of
             the Dask client in use, and only coefficients and gradients travel.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. Beside
-            a Dask X: a zero-one Dask array (its chunks dense or CSR) or data frame, cut alike.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
+            matrix means unknown: such a cell carries no loss, and w(y) counts the known labels.
+            Beside a Dask X: a zero-one Dask array (its chunks dense or CSR) or data frame, cut
+            alike, all of it known.
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """

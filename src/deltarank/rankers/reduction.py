@@ -72,8 +72,13 @@ class WeightedBinaryRelevance(Ranker):
         tags.input_tags = self.estimator.__sklearn_tags__().input_tags
         return tags
 
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: a label is fitted on the rows in which it is known."""
+        return True
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "WeightedBinaryRelevance":
-        """Fit one estimator a label."""
+        """Fit one estimator a label, on the rows in which the label is known (not NaN)."""
         keyword = _weight_keyword(self.estimator)
         targets = self._check_labels(y, _num_samples(X))
         weights = training_weights(targets, y, self.weight, sample_weight)
@@ -81,10 +86,10 @@ class WeightedBinaryRelevance(Ranker):
         used = np.flatnonzero(weights)
         if len(used) < len(weights):
             X = _safe_indexing(X, used)
-        column = _columns(targets.labels, used)
+        column = _columns(targets.labels.take(used))
         fit = delayed(_fit_label)
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            fit(self.estimator, X, column(label), {keyword: weights[used]})
+            fit(self.estimator, X, *column(label), {keyword: weights[used]})
             for label in range(targets.labels.n_labels)
         )
         self.constant_scores_ = constant_scores(targets.labels, weights)
@@ -121,22 +126,35 @@ class WeightedBinaryRelevance(Ranker):
         return np.column_stack(columns)
 
 
-def _columns(labels: LabelSets, used: NDArray[Any]) -> Callable[[int], NDArray[np.int64]]:
-    """Return a function that gives the zero-one column of a label, for the rows used."""
+def _columns(
+    labels: LabelSets,
+) -> Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
+    """Return a function that gives a label's zero-one column and, if not all, its known rows."""
     starts, rows = labels.by_label()
+    gaps = None if labels.unknown is None else labels.unknown.by_label()
 
-    def column(label: int) -> NDArray[np.int64]:
+    def column(label: int) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
         y = np.zeros(labels.n_rows, np.int64)
         y[rows[starts[label] : starts[label + 1]]] = 1
-        return y[used]
+        if gaps is None:
+            return y, None
+        hidden = gaps[1][gaps[0][label] : gaps[0][label + 1]]
+        return y, np.delete(np.arange(labels.n_rows), hidden)
 
     return column
 
 
 def _fit_label(
-    estimator: Any, X: Any, y: NDArray[np.int64], weights: dict[str, NDArray[Any]]
+    estimator: Any,
+    X: Any,
+    y: NDArray[np.int64],
+    known: NDArray[np.int64] | None,
+    weights: dict[str, NDArray[Any]],
 ) -> Any:
-    if y.min() == y.max():
+    if known is not None and len(known) < len(y):
+        X, y = _safe_indexing(X, known), y[known]
+        weights = {keyword: values[known] for keyword, values in weights.items()}
+    if len(y) == 0 or y.min() == y.max():
         return None
     return clone(estimator).fit(X, y, **weights)
 

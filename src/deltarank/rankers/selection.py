@@ -44,6 +44,9 @@ def take_labels(y: Any, targets: Targets, rows: NDArray[Any]) -> Any:
     """Return some rows of Y in the form it came."""
     if targets.form == "sets":
         return [y[row] for row in rows]
+    if targets.labels.unknown is not None:
+        taken = targets.labels.take(rows).to_matrix()
+        return taken if targets.form == "sparse" else taken.toarray()
     return (sparse.csr_array(y) if targets.form == "sparse" else np.asarray(y))[rows]
 
 

@@ -108,6 +108,11 @@ class StagedSearchCV(Ranker):
         return bool(self.ranker.accepts_missing_values)
 
     @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: whatever the ranker says."""
+        return bool(self.ranker.accepts_unknown_labels)
+
+    @property
     def estimates_marginals(self) -> bool:
         """Whether there are marginal weights: whatever the ranker says."""
         return bool(self.ranker.estimates_marginals)
@@ -231,7 +236,9 @@ class _Labelled(NamedTuple):
         Labels with a column for every label, also where none of these rows has it.
         """
         by_class = self.targets.form in ("binary", "classes")
-        labels = np.asarray(self.y)[rows] if by_class else self.targets.labels.take(rows).to_csr()
+        labels = (
+            np.asarray(self.y)[rows] if by_class else self.targets.labels.take(rows).to_matrix()
+        )
         counts = None if self.sample_weight is None else self.sample_weight[rows]
         return self.X[rows], labels, counts
 

@@ -79,7 +79,8 @@ class StumpRanker(Ranker):
         X : array, sparse matrix or data frame of shape (n, d)
             NaN is a missing value.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. For
+            `AdaBoostRanker`, NaN in a matrix means unknown: such a cell has no weight.
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """

@@ -21,8 +21,8 @@ class Targets(NamedTuple):
     form: str
 
 
-def read_targets(Y: Any) -> Targets:
-    """Read Y of any accepted form.
+def read_targets(Y: Any, without_unknown: str | None = None) -> Targets:
+    """Read Y of any accepted form; for `without_unknown` see `label_sets`.
 
     A zero-one matrix (array, sparse, data frame: its columns name the labels), a list of label
     sets, or a vector of classes, one a row. Two classes make a single label, as in scikit-learn:
@@ -34,18 +34,22 @@ def read_targets(Y: Any) -> Targets:
         classes = _sorted_names({label for row in Y for label in row})
         return Targets(label_sets(Y, classes=classes.tolist()), classes, "sets")
     if sparse.issparse(Y):
-        return Targets(label_sets(Y), np.arange(Y.shape[1]), "sparse")
+        labels = label_sets(Y, without_unknown=without_unknown)
+        return Targets(labels, np.arange(labels.n_labels), "sparse")
     array = np.asarray(Y)
     if array.ndim == 1 or _is_column_of_classes(array):
         return _read_classes(column_or_1d(array, warn=True))
-    labels = label_sets(Y)
+    labels = label_sets(Y, without_unknown=without_unknown)
     names = getattr(Y, "columns", None)
     classes = np.arange(labels.n_labels) if names is None else np.asarray(names)
     return Targets(labels, classes, "dense")
 
 
 def _is_column_of_classes(array: NDArray[Any]) -> bool:
-    return array.ndim == 2 and array.shape[1] == 1 and not np.isin(array, (0, 1)).all()
+    if array.ndim != 2 or array.shape[1] != 1:
+        return False
+    known = array[~np.isnan(array)] if array.dtype.kind == "f" else array
+    return not np.isin(known, (0, 1)).all()
 
 
 def _read_classes(y: NDArray[Any]) -> Targets:
