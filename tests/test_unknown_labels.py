@@ -1,5 +1,8 @@
 """NaN in Y means unknown: such cells carry no loss and no pair, in fits and in metrics."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -327,3 +330,9 @@ def test_other_refusals(tmp_path):
         rank_loss(np.array([[np.nan, np.inf]]), [[0.0, 1.0]])
     with pytest.raises(ValueError, match=r"got 2\.0 in row 0, column 1"):
         rank_loss(sparse.csr_array([[np.nan, 2.0]]), [[0.0, 1.0]])
+
+
+def test_the_example_loses_little_by_what_is_hidden():
+    path = Path(__file__).parents[1] / "examples" / "unknown_labels.py"
+    losses = runpy.run_path(str(path))["main"]()
+    assert losses["unknown"] < losses["known"] + 0.005 < losses["taken as irrelevant"]

@@ -2,6 +2,7 @@
 
 from deltarank.rankers.adaboost import AdaBoostRanker
 from deltarank.rankers.adaboost_shared import AdaBoostMH, AdaBoostMR
+from deltarank.rankers.calibrated import CalibratedRanker
 from deltarank.rankers.kernel import KernelLogisticRanker
 from deltarank.rankers.logistic import SUCCESSOR_LOSSES, LogisticRanker
 from deltarank.rankers.logistic_cv import LogisticRankerCV
@@ -15,6 +16,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMR",
     "AdaBoostRanker",
+    "CalibratedRanker",
     "KernelLogisticRanker",
     "LogLinearRanker",
     "LogisticRanker",

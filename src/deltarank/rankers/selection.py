@@ -1,12 +1,13 @@
 """What searches by cross-validation share: the scorer, the folds, the choice."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
 
 from deltarank.metrics import SCORERS
 from deltarank.rankers.base import Ranker
@@ -73,3 +74,29 @@ def tabulate(parameter: str, values: Any, scores: NDArray[np.float64]) -> dict[s
     for fold, row in enumerate(scores):
         results[f"split{fold}_test_score"] = row
     return results
+
+
+class Labelled(NamedTuple):
+    """Rows with their labels, to be taken by part."""
+
+    X: Any
+    y: Any
+    targets: Targets
+    sample_weight: NDArray[Any] | None
+
+    def take(self, rows: NDArray[Any]) -> tuple[Any, Any, NDArray[Any] | None]:
+        """Return features, labels and weights of some rows.
+
+        Labels with a column for every label, also where none of these rows has it.
+        """
+        by_class = self.targets.form in ("binary", "classes")
+        labels = (
+            np.asarray(self.y)[rows] if by_class else self.targets.labels.take(rows).to_matrix()
+        )
+        counts = None if self.sample_weight is None else self.sample_weight[rows]
+        return _safe_indexing(self.X, rows), labels, counts
+
+    def weights_of(self, ranker: Any, rows: NDArray[Any]) -> NDArray[Any] | None:
+        """Return what the ranker's own function of Y, as Y was given, makes of some rows."""
+        weight = getattr(ranker, "weight", None)
+        return np.asarray(weight(self.y))[rows] if callable(weight) else None

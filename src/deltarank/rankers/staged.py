@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from deltarank.progress import Step, progress
 from deltarank.rankers.base import Ranker
 from deltarank.rankers.parameters import positive_integer
 from deltarank.rankers.selection import (
+    Labelled,
     Scoring,
     Split,
     choose_scorer,
@@ -20,7 +21,6 @@ from deltarank.rankers.selection import (
     split_rows,
     tabulate,
 )
-from deltarank.rankers.targets import Targets
 
 # The paper's grid for stumps a label.
 DEFAULT_ROUNDS = (10, 20, 50, 100, 200)
@@ -131,7 +131,7 @@ class StagedSearchCV(Ranker):
         scorer = choose_scorer(self.scoring, targets)
         if sample_weight is not None:
             sample_weight = row_numbers(sample_weight, X.shape[0], "sample_weight")
-        data = _Labelled(X, y, targets, sample_weight)
+        data = Labelled(X, y, targets, sample_weight)
         splits = split_rows(self.cv, X, y, targets, self.random_state)
         with progress("choosing rounds", 1.0) as done:
             scores = self._search(stages, data, splits, scorer, done)
@@ -161,7 +161,7 @@ class StagedSearchCV(Ranker):
     def _search(
         self,
         stages: list[int],
-        data: "_Labelled",
+        data: Labelled,
         splits: list[Split],
         scorer: Any,
         done: Step,
@@ -192,7 +192,7 @@ class StagedSearchCV(Ranker):
         return int(np.searchsorted(stages, best * self.patience, side="right"))
 
     def _fold_scores(
-        self, stages: list[int], data: "_Labelled", split: Split, scorer: Any
+        self, stages: list[int], data: Labelled, split: Split, scorer: Any
     ) -> Iterator[float]:
         """Yield the score of a fold's held-out rows at each stage, fitted up to it when asked."""
         train, test = split
@@ -206,9 +206,7 @@ class StagedSearchCV(Ranker):
         parameters[self.ranker.rounds_parameter] = rounds
         return clone(self.ranker).set_params(**parameters)
 
-    def _fold_fits(
-        self, stages: list[int], data: "_Labelled", train: NDArray[Any]
-    ) -> Iterator[Any]:
+    def _fold_fits(self, stages: list[int], data: Labelled, train: NDArray[Any]) -> Iterator[Any]:
         parameters: dict[str, Any] = {}
         if (weights := data.weights_of(self.ranker, train)) is not None:
             parameters["weight"] = lambda _: weights
@@ -220,31 +218,6 @@ class StagedSearchCV(Ranker):
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.best_ranker_._relevance(scores))
-
-
-class _Labelled(NamedTuple):
-    """Rows with their labels, to be taken by part."""
-
-    X: Any
-    y: Any
-    targets: Targets
-    sample_weight: NDArray[Any] | None
-
-    def take(self, rows: NDArray[Any]) -> tuple[Any, Any, NDArray[Any] | None]:
-        """Return features, labels and weights of some rows.
-
-        Labels with a column for every label, also where none of these rows has it.
-        """
-        by_class = self.targets.form in ("binary", "classes")
-        labels = (
-            np.asarray(self.y)[rows] if by_class else self.targets.labels.take(rows).to_matrix()
-        )
-        counts = None if self.sample_weight is None else self.sample_weight[rows]
-        return self.X[rows], labels, counts
-
-    def weights_of(self, ranker: Any, rows: NDArray[Any]) -> NDArray[Any] | None:
-        """Return what the ranker's own function of Y, as Y was given, makes of some rows."""
-        return np.asarray(ranker.weight(self.y))[rows] if callable(ranker.weight) else None
 
 
 def _frozen(fitted: Any, scores: NDArray[Any]) -> Any:

@@ -128,6 +128,8 @@ STORED = {
 # Rankers that no file without code can hold, and why.
 REFUSED = {
     "StagedSearchCV": "save what it chose, its best_ranker_",
+    "CalibratedRanker": "save its ranker_, which ranks the same, and keep it whole with pickle or "
+    "skops where probabilities and sets are needed",
     "WeightedBinaryRelevance": "its estimators are code of other libraries, and a model file holds "
     "none; use LogisticRanker, or keep it with the tools of those libraries",
 }
