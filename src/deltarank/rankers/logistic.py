@@ -1,7 +1,7 @@
 """WBR-LR: weighted logistic regression, all labels as one matrix problem."""
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from deltarank.choices import choose
 from deltarank.labels import LabelSets
 from deltarank.passes.devices import device_ranking, device_scores, scoring_device
 from deltarank.passes.path import Pass, place, solve
-from deltarank.rankers.base import constant_scores, training_weights
+from deltarank.rankers.base import FIRST, constant_scores, training_weights
 from deltarank.rankers.linear import LinearRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.rankers.targets import Targets
@@ -63,7 +63,8 @@ class LogisticRanker(LinearRanker):
     max_iter : int
         Largest number of passes over the data.
     warm_start : bool
-        Start from the coefficients of the last fit.
+        Start from the coefficients of the last fit. Rows may have been added or left out; labels
+        are matched by name, and new ones start afresh. Features must be the same.
     device : {"cpu", "cuda", "auto"} or "cuda:<number>"
         Where to fit and to score. "auto" takes a CUDA device if PyTorch sees one and the data are
         not small. The minimum is the same; its last digits are those of float32.
@@ -147,11 +148,12 @@ class LogisticRanker(LinearRanker):
         """
         positive_number(self.C, "C")
         self._check_numbers()
+        last = Fitted.of(self) if self.warm_start else None
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         weights = training_weights(targets, y, self.weight, sample_weight)
         data = self._place(X, targets, weights, self.C)
-        start = self._last_solution(data) if self.warm_start else None
+        start = None if last is None else data.start_at(*last.for_labels_of(self))
         solution = solve(data, tol=self.tol, max_iter=self.max_iter, start=start)
         constants = constant_scores(targets.labels, weights)
         self._keep(data.to_features(solution.point), solution, constants, X.dtype)
@@ -178,12 +180,6 @@ class LogisticRanker(LinearRanker):
             penalize_intercept=self.penalize_intercept,
             device=self.device,
         )
-
-    def _last_solution(self, data: Pass) -> Any:
-        n_problems, n_variables = data.shape
-        if getattr(self, "coef_", np.empty(0)).shape != (n_problems, n_variables - 1):
-            return None
-        return data.start_at(self.coef_, self.intercept_)
 
     def _keep(
         self,
@@ -223,6 +219,58 @@ class LogisticRanker(LinearRanker):
             return expit(scores)
         # A relevant cell that costs kappa moves the best score up by log(kappa), for every label.
         return expit(scores - np.log(self.positive_cost))
+
+
+class Fitted(NamedTuple):
+    """What an earlier fit found, to go on from."""
+
+    coef: NDArray[Any]
+    intercept: NDArray[Any]
+    labels: list[Any]
+    features: Any
+
+    @classmethod
+    def of(cls, ranker: LogisticRanker) -> "Fitted | None":
+        """Return the ranker's last fit; None if it has none."""
+        if not hasattr(ranker, "coef_"):
+            return None
+        features = getattr(ranker, "feature_names_in_", None)
+        return cls(ranker.coef_, ranker.intercept_, _label_names(ranker), features)
+
+    def for_labels_of(self, ranker: LogisticRanker) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return coefficients and intercepts of the labels the ranker is now to fit.
+
+        The intercept is NaN for a label that the earlier fit did not have, or that was never, or
+        always, relevant in it. Other features than those of the earlier fit are refused.
+        """
+        self._check_features(ranker)
+        place = {name: row for row, name in enumerate(self.labels)}
+        rows = np.array([place.get(name, -1) for name in _label_names(ranker)])
+        coef, intercept = self.coef[rows], self.intercept[rows]
+        fresh = (rows < 0) | (np.abs(intercept) >= FIRST / 2)
+        return np.where(fresh[:, None], 0.0, coef), np.where(fresh, np.nan, intercept)
+
+    def _check_features(self, ranker: LogisticRanker) -> None:
+        way_out = "; fit a new ranker, or use warm_start=False"
+        before, now = self.coef.shape[1], ranker.n_features_in_
+        if before != now:
+            raise ValueError(
+                f"warm_start=True goes on from a fit of {before} features, so X must have as many; "
+                f"got {now}{way_out}"
+            )
+        names = getattr(ranker, "feature_names_in_", None)
+        if names is not None and self.features is not None and (names != self.features).any():
+            column = int(np.flatnonzero(names != self.features)[0])
+            raise ValueError(
+                f"warm_start=True needs the features of the last fit in their order; column "
+                f"{column} was {self.features[column]!r} and is {names[column]!r}{way_out}"
+            )
+
+
+def _label_names(ranker: LogisticRanker) -> list[Any]:
+    """Return a name a row of coefficients: of two classes the second, as they share one."""
+    names = ranker.classes_.tolist()
+    return names[-1:] if ranker._form == "binary" else names
 
 
 def balanced(
