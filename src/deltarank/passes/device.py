@@ -286,11 +286,13 @@ class DevicePass:
         return Start(point, constant, gradient)
 
     def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Start:
-        """Return a start at the given coefficients of the features, of an earlier fit."""
+        """Return a start at the coefficients of an earlier fit: see `LocalPass.start_at`."""
         old = self._tensor(coef).double()
-        offset = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        offsets = self._tensor(offset).double() + old @ self.places.center
+        offsets = self._tensor(intercept).double() + old @ self.places.center
         point = torch.column_stack([self.places.to_variables(old), offsets])
+        fresh = self._tensor(np.flatnonzero(np.isnan(intercept)))
+        if len(fresh):
+            point[fresh] = self.start(fresh).point
         return Start(point, point, torch.zeros_like(point), close=True)
 
     def median_of_folds(self, solution: Solution, n_folds: int) -> Start:

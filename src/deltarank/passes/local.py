@@ -124,12 +124,18 @@ class LocalPass:
         return bool((self.positive_cost != 1).any())
 
     def start_at(self, coef: Array, intercept: Array) -> Start:
-        """Return a start at the given coefficients of the features, of an earlier fit."""
+        """Return a start at the coefficients of the features of an earlier fit.
+
+        Labels that were not fitted, whose intercept is NaN, get a start of their own. The gradient
+        at constant scores tells the curvature along the way from there, as for any start.
+        """
         places = self.matrix.coordinates
         coef = coef.astype(np.float64)
-        intercept = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        point = np.column_stack([places.to_variables(coef), intercept + coef @ places.center])
-        return Start(point, point, np.zeros_like(point), close=True)
+        # Threads of BLAS would spin on, at the cost of the passes that follow.
+        with one_blas_thread():
+            own = self.start(np.arange(self.shape[0]))
+            point = np.column_stack([places.to_variables(coef), intercept + coef @ places.center])
+        return own._replace(point=np.where(np.isnan(intercept)[:, None], own.point, point))
 
     def with_folds(self, folds: Array) -> "LocalPass":
         """Return the pass over the same data with folds held out."""
@@ -269,8 +275,9 @@ class LocalPass:
     def to_features(self, points: Array) -> tuple[Array, Array]:
         """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
         places = self.matrix.coordinates
-        coef = points[:, :-1] if places.basis is None else points[:, :-1] @ places.basis.T
-        return coef, points[:, -1] - coef @ places.center
+        with one_blas_thread():
+            coef = points[:, :-1] if places.basis is None else points[:, :-1] @ places.basis.T
+            return coef, points[:, -1] - coef @ places.center
 
     def _groups(self, problems: Array) -> Iterator[tuple[Array, Any]]:
         if self.n_folds == 1:

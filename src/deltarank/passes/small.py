@@ -88,10 +88,10 @@ class SmallPass:
         return point
 
     def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Floats:
-        """Return a start at the given coefficients of the features, of an earlier fit."""
+        """Return a start at the coefficients of an earlier fit: see `LocalPass.start_at`."""
         coef = coef.astype(np.float64)
-        intercept = np.clip(intercept, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        return np.column_stack([coef * self.scale, intercept + coef @ self.center])
+        point = np.column_stack([coef * self.scale, intercept + coef @ self.center])
+        return np.where(np.isnan(intercept)[:, None], self.start(), point)
 
     def with_folds(self, folds: NDArray[Any]) -> "SmallPass":
         """Return the pass over the same data with folds held out."""

@@ -1,7 +1,7 @@
 """WBR-LR: weighted logistic regression, all labels as one matrix problem."""
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from deltarank.choices import choose
 from deltarank.chunks import is_chunked
 from deltarank.passes.devices import device_ranking, device_scores, scoring_device
 from deltarank.passes.path import Pass, place
-from deltarank.rankers.base import balanced, constant_scores, training_weights
+from deltarank.rankers.base import FIRST, balanced, constant_scores, training_weights
 from deltarank.rankers.blocks import Fitted, Options, fit_blocks
 from deltarank.rankers.chunked import placed_chunks
 from deltarank.rankers.linear import LinearRanker
@@ -65,7 +65,8 @@ class LogisticRanker(LinearRanker):
     max_iter : int
         Largest number of passes over the data.
     warm_start : bool
-        Start from the coefficients of the last fit.
+        Start from the coefficients of the last fit. Rows may have been added or left out; labels
+        are matched by name, and new ones start afresh. Features must be the same.
     device : {"cpu", "cuda", "auto"} or "cuda:<number>"
         Where to fit and to score. "auto" takes a CUDA device if PyTorch sees one and the data are
         not small. The minimum is the same; its last digits are those of float32.
@@ -179,16 +180,17 @@ class LogisticRanker(LinearRanker):
                 raise ValueError(
                     "prune leaves coefficients out, and warm_start needs them all; use one of them"
                 )
+        last = LastFit.of(self) if self.warm_start else None
         if is_chunked(X) or is_chunked(y):
             with placed_chunks(self, X, y, sample_weight) as (data, constants, dtype):
-                fitted = self._fit_placed(data)
+                fitted = self._fit_placed(data, last)
             self._keep(fitted[:2], fitted, constants, dtype)
             self._keep_effect(fitted, constants)
             return self
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         weights = training_weights(targets, y, self.weight, sample_weight)
-        fitted = self._fit_placed(self._place(X, targets, weights, self.C))
+        fitted = self._fit_placed(self._place(X, targets, weights, self.C), last)
         constants = constant_scores(targets.labels, weights)
         self._keep(fitted[:2], fitted, constants, X.dtype)
         self._keep_effect(fitted, constants)
@@ -200,8 +202,8 @@ class LogisticRanker(LinearRanker):
         elif hasattr(self, "prune_effect_"):
             del self.prune_effect_
 
-    def _fit_placed(self, data: Pass) -> Fitted:
-        start = self._last_solution(data) if self.warm_start else None
+    def _fit_placed(self, data: Pass, last: "LastFit | None") -> Fitted:
+        start = None if last is None else data.start_at(*last.for_labels_of(self))
         options = Options(self.tol, self.max_iter, self.prune)
         where: dict[str, Any] = {"n_jobs": self.n_jobs, "checkpoint": self.checkpoint}
         return fit_blocks(data, options, start=start, **where)
@@ -227,14 +229,6 @@ class LogisticRanker(LinearRanker):
             penalize_intercept=self.penalize_intercept,
             device=self.device,
         )
-
-    def _last_solution(self, data: Pass) -> Any:
-        n_problems, n_variables = data.shape
-        if getattr(self, "coef_", np.empty(0)).shape != (n_problems, n_variables - 1):
-            return None
-        if hasattr(self, "prune_effect_"):  # some of them were left out
-            return None
-        return data.start_at(self.coef_, self.intercept_)
 
     def _keep(
         self,
@@ -274,3 +268,55 @@ class LogisticRanker(LinearRanker):
             return expit(scores)
         # A relevant cell that costs kappa moves the best score up by log(kappa), for every label.
         return expit(scores - np.log(self.positive_cost))
+
+
+class LastFit(NamedTuple):
+    """What an earlier fit found, to go on from."""
+
+    coef: NDArray[Any]
+    intercept: NDArray[Any]
+    labels: list[Any]
+    features: Any
+
+    @classmethod
+    def of(cls, ranker: LogisticRanker) -> "LastFit | None":
+        """Return the ranker's last fit; None if it has none, or left coefficients out."""
+        if not hasattr(ranker, "coef_") or hasattr(ranker, "prune_effect_"):
+            return None
+        features = getattr(ranker, "feature_names_in_", None)
+        return cls(ranker.coef_, ranker.intercept_, _label_names(ranker), features)
+
+    def for_labels_of(self, ranker: LogisticRanker) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return coefficients and intercepts of the labels the ranker is now to fit.
+
+        The intercept is NaN for a label that the earlier fit did not have, or that was never, or
+        always, relevant in it. Other features than those of the earlier fit are refused.
+        """
+        self._check_features(ranker)
+        place = {name: row for row, name in enumerate(self.labels)}
+        rows = np.array([place.get(name, -1) for name in _label_names(ranker)])
+        coef, intercept = self.coef[rows], self.intercept[rows]
+        fresh = (rows < 0) | (np.abs(intercept) >= FIRST / 2)
+        return np.where(fresh[:, None], 0.0, coef), np.where(fresh, np.nan, intercept)
+
+    def _check_features(self, ranker: LogisticRanker) -> None:
+        way_out = "; fit a new ranker, or use warm_start=False"
+        before, now = self.coef.shape[1], ranker.n_features_in_
+        if before != now:
+            raise ValueError(
+                f"warm_start=True goes on from a fit of {before} features, so X must have as many; "
+                f"got {now}{way_out}"
+            )
+        names = getattr(ranker, "feature_names_in_", None)
+        if names is not None and self.features is not None and (names != self.features).any():
+            column = int(np.flatnonzero(names != self.features)[0])
+            raise ValueError(
+                f"warm_start=True needs the features of the last fit in their order; column "
+                f"{column} was {self.features[column]!r} and is {names[column]!r}{way_out}"
+            )
+
+
+def _label_names(ranker: LogisticRanker) -> list[Any]:
+    """Return a name a row of coefficients: of two classes the second, as they share one."""
+    names = ranker.classes_.tolist()
+    return names[-1:] if ranker._form == "binary" else names
