@@ -3,7 +3,13 @@
 from importlib.util import find_spec
 
 _NEEDS = {
-    "torch": ["src/deltarank/torch.py"],
+    "torch": [
+        "src/deltarank/torch.py",
+        "src/deltarank/passes/device.py",
+        "src/deltarank/solvers/device_lbfgs.py",
+        "src/deltarank/solvers/device_newton.py",
+    ],
+    "triton": ["src/deltarank/kernels/device_cells.py"],
     "fastapi": [
         "src/deltarank/serving/app.py",
         "src/deltarank/serving/limits.py",
