@@ -6,6 +6,7 @@ _NEEDS = {
     "torch": [
         "src/deltarank/torch.py",
         "src/deltarank/passes/device.py",
+        "src/deltarank/passes/device_products.py",
         "src/deltarank/solvers/device_lbfgs.py",
         "src/deltarank/solvers/device_newton.py",
     ],

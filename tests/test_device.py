@@ -182,3 +182,15 @@ def test_too_little_memory_takes_smaller_blocks_and_then_says_so(monkeypatch):
     monkeypatch.setattr(DevicePass, "_evaluate", fits_below(0))
     with pytest.raises(MemoryError, match="too little memory for 15 labels and 12 features"):
         LogisticRanker(device="cuda").fit(X, Y)
+
+
+@pytest.mark.usefixtures("on_device")
+def test_a_checkpoint_tells_unknown_cells_from_irrelevant_ones(tmp_path):
+    # All rows count the same, so that the unknown cell is all that differs.
+    options = {"weight": lambda Y: np.ones(N), "checkpoint": str(tmp_path / "kept")}
+    labels = Y.astype(float)
+    LogisticRanker(device="cuda", **options).fit(X, labels)
+    row = np.flatnonzero((Y[:, 0] == 0) & (Y.sum(axis=1) > 0) & (Y.sum(axis=1) < M - 1))[0]
+    labels[row, 0] = np.nan
+    with pytest.raises(ValueError, match="other data"):
+        LogisticRanker(device="cuda", **options).fit(X, labels)

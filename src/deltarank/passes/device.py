@@ -11,7 +11,6 @@ with the coefficients, a few elementwise operations, and a product of X' with th
 import copy
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,14 +22,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from deltarank.labels import LabelSets
+from deltarank.passes.device_products import backward, by_parts, forward, tf32_products
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.solution import Solution
+from deltarank.threads import row_blocks
 
-# Clears the bits of a float32 that TF32 does not hold.
-TF32_BITS = -(2**13)
-# Parts of the rows that are multiplied side by side; tensor cores want columns in such numbers too.
-ROW_PARTS, COLUMN_PARTS = 8, 8
+# Tensor cores want columns in such numbers.
+COLUMN_PARTS = 8
 # Scores held at a time.
 CELLS_PER_BLOCK = 2**25
 ROWS_PER_BLOCK = 2**18
@@ -135,7 +134,7 @@ class DevicePass:
         return torch.as_tensor(x.astype(np.float32, copy=False)).to(self.device)
 
     def _row_blocks(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        return [rows[i : i + ROWS_PER_BLOCK] for i in range(0, len(rows), ROWS_PER_BLOCK)]
+        return [rows[block] for block in row_blocks(len(rows), ROWS_PER_BLOCK)]
 
     def _find_places(self) -> Places:
         """Return centre, scale and eigenvectors of the weighted features."""
@@ -221,15 +220,11 @@ class DevicePass:
         The first counts rows in which the label is known.
         """
         label, fold = problems // self.n_folds, problems % self.n_folds
-        parts = []
-        for part in self._positive:
-            outside = part.sum(dim=0) - part if self.n_folds > 1 else part
-            parts.append(outside[fold, label])
-        return tuple(parts)
+        return tuple(part[fold, label] for part in self._positive)
 
     @cached_property
-    def _positive(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """By fold and label: known weight, positive weight, cost (f, m) and sums (f, m, d).
+    def _positive(self) -> tuple[Tensor, ...]:
+        """By fold held out and label: known weight, positive weight, cost (f, m), sums (f, m, d).
 
         The sums are of weights times costs times features as the blocks hold them.
         """
@@ -254,7 +249,8 @@ class DevicePass:
             for columns in range(0, d, 128):
                 part = slice(columns, columns + 128)
                 sums[block.fold, :, part] += picked @ x[:, part].double()
-        return total, masses, costly, sums
+        parts = total, masses, costly, sums
+        return tuple(part.sum(dim=0) - part for part in parts) if self.n_folds > 1 else parts
 
     def start(self, problems: Tensor) -> Start:
         """Return linear discriminants and gradients at constant scores: see `LocalPass.start`."""
@@ -521,62 +517,13 @@ class DevicePass:
         """Yield all arrays that decide the objectives."""
         X = self._X.cpu().numpy() if isinstance(self._X, Tensor) else self._X
         yield from (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,)
-        yield from (self.labels.starts, self.labels.members, self.weights, self.costs)
+        cells, is_relevant = self.labels.with_unknown()
+        yield from (cells.starts, cells.members, is_relevant, self.weights, self.costs)
 
     def frequencies(self) -> NDArray[Any]:
         """Return how many rows are positive for each problem's label."""
         counts = np.bincount(self.labels.members, minlength=self.labels.n_labels)
         return np.repeat(counts, self.n_folds)
-
-
-def split(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return numbers that TF32 holds exactly, and the rest."""
-    high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
-    return high, x - high
-
-
-def forward(x: Tensor, coef: Tensor, offset: Tensor, coarse: bool) -> Tensor:
-    """Return the scores x @ coef.T + offset (r, p), coarsely in TF32 or in float32.
-
-    Terms of a score may nearly cancel, and tensor cores cut sums off: values need float32.
-    """
-    with tf32_products(x.device, coarse):
-        return torch.addmm(offset, x, coef.T)
-
-
-def backward(x: Tensor, cells: Tensor, coarse: bool) -> Tensor:
-    """Return the gradient cells.T @ x (p, d), coarsely or about as exact as in float32.
-
-    Three products in TF32 take less than half the time of one in float32.
-    """
-    with tf32_products(x.device, True):
-        if coarse:
-            return by_parts(cells, x)
-        (high, low), (first, second) = split(x), split(cells)
-        return by_parts(first, high) + by_parts(second, high) + by_parts(first, low)
-
-
-def by_parts(left: Tensor, right: Tensor) -> Tensor:
-    """Return left.T @ right, parts of the rows at the same time: one product has too few tiles."""
-    n_rows = len(left) // ROW_PARTS * ROW_PARTS
-    shape = (ROW_PARTS, n_rows // ROW_PARTS, -1)
-    parts = torch.bmm(left[:n_rows].reshape(shape).transpose(1, 2), right[:n_rows].reshape(shape))
-    found = parts.sum(dim=0)
-    return found if n_rows == len(left) else found.addmm_(left[n_rows:].T, right[n_rows:])
-
-
-@contextmanager
-def tf32_products(device: torch.device, allowed: bool) -> Iterator[None]:
-    """Let matrix products of float32 cut their factors to TF32, or not; sums stay float32."""
-    if device.type != "cuda":
-        yield
-        return
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def _to_device(matrix: Any, device: torch.device) -> Tensor:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from deltarank.choices import choose
 from deltarank.labels import row_numbers
 from deltarank.progress import progress
-from deltarank.rankers.base import FIRST, Ranker
+from deltarank.rankers.base import FIRST, Ranker, WrappedRanker
 from deltarank.rankers.calibration import METHODS, Calibration
 from deltarank.rankers.parameters import positive_integer
 from deltarank.rankers.selection import Labelled, split_rows
@@ -21,7 +21,7 @@ from deltarank.rankers.targets import PREDICTIONS
 ONE_CLASS_A_ROW = ("binary", "classes")
 
 
-class CalibratedRanker(Ranker):
+class CalibratedRanker(WrappedRanker):
     """Turn the scores of a ranker into probabilities and, by thresholds, into label sets.
 
     Scores order labels; with ``weight="rank"`` they estimate *weighted* chances, Eq. (23), not
@@ -97,26 +97,6 @@ class CalibratedRanker(Ranker):
         self.min_positives = min_positives
         self.rank_by_probability = rank_by_probability
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = self.ranker.__sklearn_tags__().input_tags
-        return tags
-
-    @property
-    def accepts_missing_values(self) -> bool:
-        """Whether NaN may stand in X: whatever the ranker says."""
-        return bool(self.ranker.accepts_missing_values)
-
-    @property
-    def accepts_unknown_labels(self) -> bool:
-        """Whether NaN may stand in Y: whatever the ranker says."""
-        return bool(self.ranker.accepts_unknown_labels)
-
-    @property
-    def estimates_marginals(self) -> bool:
-        """Whether there are marginal weights: whatever the ranker says."""
-        return bool(self.ranker.estimates_marginals)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "CalibratedRanker":
         """Fit the ranker, the maps to probabilities and the thresholds.

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from deltarank.labels import row_numbers
 from deltarank.progress import Step, progress
-from deltarank.rankers.base import Ranker
+from deltarank.rankers.base import WrappedRanker
 from deltarank.rankers.parameters import positive_integer
 from deltarank.rankers.selection import (
     Labelled,
@@ -26,7 +26,7 @@ from deltarank.rankers.selection import (
 DEFAULT_ROUNDS = (10, 20, 50, 100, 200)
 
 
-class StagedSearchCV(Ranker):
+class StagedSearchCV(WrappedRanker):
     """Choose the number of rounds of a boosted ranker by cross-validation.
 
     A fit of many rounds contains the fits of fewer, so each fold is fitted once, upwards, and
@@ -96,26 +96,6 @@ class StagedSearchCV(Ranker):
         self.patience = patience
         self.one_standard_error = one_standard_error
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = self.ranker.__sklearn_tags__().input_tags
-        return tags
-
-    @property
-    def accepts_missing_values(self) -> bool:
-        """Whether NaN may stand in X: whatever the ranker says."""
-        return bool(self.ranker.accepts_missing_values)
-
-    @property
-    def accepts_unknown_labels(self) -> bool:
-        """Whether NaN may stand in Y: whatever the ranker says."""
-        return bool(self.ranker.accepts_unknown_labels)
-
-    @property
-    def estimates_marginals(self) -> bool:
-        """Whether there are marginal weights: whatever the ranker says."""
-        return bool(self.ranker.estimates_marginals)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StagedSearchCV":
         """Choose the number of rounds on held-out rows, then fit all rows.
