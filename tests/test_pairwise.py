@@ -53,18 +53,31 @@ def test_a_loss_is_the_sum_over_pairs(name, m):
     assert_allclose(losses, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [*PAIRWISE, "rounded_hinge"])
-def test_residuals_are_finite_differences_of_the_loss(name):
+@pytest.mark.parametrize(
+    ("name", "m"), [*((name, 7) for name in [*PAIRWISE, "rounded_hinge"]), ("logistic", 30)]
+)
+def test_residuals_are_finite_differences_of_the_loss(name, m):
     kernel = PAIRWISE.get(name, rounded_hinge_pairs)
-    Y, scores = random_rows(1, m=7)
+    Y, scores = random_rows(1, m=m)
     weights = np.random.default_rng(2).random((len(Y), 2)) + 0.1
     _, residuals = evaluate(kernel, Y, scores, weights)
     step = 1e-6
-    for label in range(7):
-        moved = np.zeros(7)
+    for label in range(m):
+        moved = np.zeros(m)
         moved[label] = step
         ahead, behind = (evaluate(kernel, Y, scores + s * moved, weights)[0] for s in (1, -1))
         assert_allclose(residuals[:, label], (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+def test_a_row_of_scores_far_apart_does_not_disturb_its_neighbours():
+    Y, scores = random_rows(8, m=9)
+    alone = evaluate(PAIRWISE["logistic"], Y, scores)
+    scores[5, 3] = 1e5
+    losses, residuals = evaluate(PAIRWISE["logistic"], Y, scores)
+    rest = np.arange(len(Y)) != 5
+    assert_allclose(losses[rest], alone[0][rest], rtol=1e-14)
+    assert_allclose(residuals[rest], alone[1][rest], rtol=1e-12)
+    assert_allclose(losses[5], loss_by_pairs("logistic", Y[5], scores[5]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", PAIRWISE)

@@ -3,8 +3,10 @@
 LLVM turns a loop into vector code only when it is long, and a row of eight cells is not. So these
 operations are written in vector instructions of LLVM, which fit themselves to any processor.
 Each takes rows of C-contiguous arrays of shape (k, LANES), an array and a number a row; a number
-of its own stands for a row of equal ones.
+of its own stands for a row of equal ones, and an array (layers, k, LANES) for as many rows at once.
 """
+
+from copy import copy
 
 from llvmlite import ir
 from numba import types
@@ -12,18 +14,28 @@ from numba.extending import intrinsic
 
 # Labels side by side: float32 cells of a row fill half a cache line, float64 cells a whole one.
 LANES = 8
+# Layers of the labels and of the totals of `pull_apart`; the first are the scores.
+POWER, INVERSE, RELEVANT, SLOPE = 1, 2, 3, 4
+PRODUCT, MISSED = 0, 1
 
 
 class _Row:
     """A row of an array, as a vector in memory."""
 
     def __init__(self, context, builder, array_type, array, index_type, index):
-        data = context.make_array(array_type)(context, builder, array).data
+        array = context.make_array(array_type)(context, builder, array)
         index = context.cast(builder, index, index_type, types.intp)
-        cell = builder.gep(data, [builder.mul(index, context.get_constant(types.intp, LANES))])
         self.type = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
         self._builder, self._align = builder, array_type.dtype.bitwidth // 8
-        self._pointer = builder.bitcast(cell, self.type.as_pointer())
+        self._rows_a_layer = builder.extract_value(array.shape, array_type.ndim - 2)
+        self._pointer = builder.gep(builder.bitcast(array.data, self.type.as_pointer()), [index])
+
+    def layer(self, number):
+        """Return the same row in another layer of its array."""
+        found, layer = copy(self), ir.Constant(self._rows_a_layer.type, number)
+        step = self._builder.mul(layer, self._rows_a_layer)
+        found._pointer = self._builder.gep(self._pointer, [step])
+        return found
 
     @property
     def zero(self):
@@ -115,6 +127,27 @@ def _sum(builder, source):
     return builder.call(reduce, [nothing, source.load()], fastmath=("reassoc",))
 
 
+@_operation
+def _pull_apart(builder, upper, lower, totals):
+    sides = builder.fsub(upper.layer(RELEVANT).load(), lower.layer(RELEVANT).load())
+    mine, others = upper.layer(POWER).load(), lower.layer(POWER).load()
+    both, zero = builder.fadd(mine, others), upper.zero
+    wrong = builder.select(builder.fcmp_ordered(">", sides, zero), others, mine)
+    pull = builder.fdiv(builder.fmul(sides, wrong), both)
+    upper.layer(SLOPE).store(builder.fsub(upper.layer(SLOPE).load(), pull))
+    lower.layer(SLOPE).store(builder.fadd(lower.layer(SLOPE).load(), pull))
+    inverse, inverse_of_other = upper.layer(INVERSE).load(), lower.layer(INVERSE).load()
+    is_less = builder.fcmp_ordered("<", inverse, inverse_of_other)
+    factor = builder.fmul(both, builder.select(is_less, inverse, inverse_of_other))
+    product, missed = totals.layer(PRODUCT), totals.layer(MISSED)
+    no_pair = builder.fcmp_ordered("==", sides, zero)
+    found = builder.fmul(product.load(), factor)
+    product.store(builder.select(no_pair, product.load(), found))
+    short = builder.fmul(sides, builder.fsub(lower.load(), upper.load()))
+    is_short = builder.fcmp_ordered(">", short, zero)
+    missed.store(builder.fadd(missed.load(), builder.select(is_short, short, zero)))
+
+
 @intrinsic
 def add_lanes(typing_context, target, row, source, line):
     """Add ``source[line]`` to ``target[row]``."""
@@ -155,3 +188,9 @@ def keep_relevant(typing_context, target, row, source, line, signs, i):
 def sum_lanes(typing_context, source, row):
     """Return the sum of ``source[row]``."""
     return _sum(source.dtype, source, row)
+
+
+@intrinsic
+def pull_apart(typing_context, labels, row, others, line, totals, k):
+    """Add the logistic loss of the pairs of two labels: see `logistic_tile`."""
+    return _pull_apart(types.void, labels, row, others, line, totals, k)

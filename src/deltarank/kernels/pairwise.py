@@ -21,6 +21,12 @@ numba keeps no compiled copy of such a function on disk.
 import numpy as np
 from numba import njit
 
+from deltarank.kernels.pair_tiles import (
+    FEW_LABELS,
+    ROWS_PER_TILE,
+    logistic_tile,
+    tile_space,
+)
 from deltarank.kernels.pairs import (
     LANES,
     all_pairs_squared_row,
@@ -73,7 +79,20 @@ def _bring_back(row, labels, i, space, weight):
 
 @njit(nogil=True, cache=True)
 def logistic_pairs(scores, rows, weights, labels, losses):
-    """Loss log(1 + exp(-z)): O(s (m - s))."""
+    """Loss log(1 + exp(-z)): O(s (m - s)), and for few labels O(m^2), many rows at once."""
+    if scores.shape[1] > FEW_LABELS:
+        _logistic_row_by_row(scores, rows, weights, labels, losses)
+        return
+    space = tile_space(scores.shape[1])
+    for begin in range(0, rows.shape[0], ROWS_PER_TILE):
+        tile, some = scores[begin : begin + ROWS_PER_TILE], rows[begin : begin + ROWS_PER_TILE]
+        found = losses[begin : begin + ROWS_PER_TILE]
+        if not logistic_tile(tile, some, weights, labels, found, space):
+            _logistic_row_by_row(tile, some, weights, labels, found)
+
+
+@njit(nogil=True, cache=True)
+def _logistic_row_by_row(scores, rows, weights, labels, losses):
     space, scratch = np.zeros((2, scores.shape[1])), np.zeros((5, scores.shape[1] + LANES))
     for b in range(rows.shape[0]):
         i, row = rows[b], scores[b]
