@@ -7,6 +7,8 @@ _NEEDS = {
         "src/deltarank/torch.py",
         "src/deltarank/passes/device.py",
         "src/deltarank/passes/device_products.py",
+        "src/deltarank/passes/device_rows.py",
+        "src/deltarank/passes/device_small.py",
         "src/deltarank/solvers/device_lbfgs.py",
         "src/deltarank/solvers/device_newton.py",
     ],

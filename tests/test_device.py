@@ -24,7 +24,7 @@ def on_device(monkeypatch, request):
     """Let "cuda" stand for torch's CPU device, and no product be too small for it."""
     torch.set_num_threads(1)
     if request.param == "lbfgs":
-        monkeypatch.setattr("deltarank.passes.device.NEWTON_FLOPS", 0)
+        monkeypatch.setattr("deltarank.passes.device_small.LARGEST_WORK", 0)
     monkeypatch.setattr(
         devices, "find_device", lambda name: None if name == "cpu" else torch.device("cpu")
     )
@@ -164,6 +164,7 @@ def test_devices_that_are_not_there_are_named(monkeypatch):
 def test_too_little_memory_takes_smaller_blocks_and_then_says_so(monkeypatch):
     from deltarank.passes.device import DevicePass
 
+    monkeypatch.setattr("deltarank.passes.device_small.LARGEST_WORK", 0)
     sizes, plain = [], DevicePass._evaluate
 
     def fits_below(limit):

@@ -1,4 +1,4 @@
-"""The elementwise work of a pass on a CUDA device as one Triton kernel: a read and a write a cell.
+"""What a pass does with scores on a CUDA device, as Triton kernels: a read and a write a cell.
 
 Imported only where there is a CUDA device, on which PyTorch brings Triton along.
 """
@@ -11,6 +11,8 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 ROWS, COLUMNS = 64, 128
+# Hessians are made in square tiles, from so many rows at a time, by about so many programs.
+TILE, ROWS_AT_A_TIME, PROGRAMS = 128, 32, 1024
 
 
 @triton.jit
@@ -45,3 +47,81 @@ def turn_scores(scores: Any, weights: Any) -> Any:
     with torch.cuda.device(scores.device):
         _cells[grid](scores, weights, sums, n_rows, n_columns, ROWS=ROWS, COLUMNS=COLUMNS)
     return sums.sum(dim=0, dtype=torch.float64)
+
+
+@triton.jit
+def _weighted(
+    scores, costs, targets, curvatures, sums, n_rows, n_columns,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    inside = (row < n_rows)[:, None] & (column < n_columns)[None, :]
+    place = row.to(tl.int64)[:, None] * n_columns + column[None, :]
+    score = tl.load(scores + place, mask=inside, other=0.0)
+    cost = tl.load(costs + place, mask=inside, other=0.0)
+    target = tl.load(targets + place, mask=inside, other=0.0)
+    small = tl.exp(-tl.abs(score))
+    chance = tl.where(score >= 0, 1.0, small) / (1.0 + small)
+    loss = cost * (tl.maximum(score, 0.0) + libdevice.log1p(small)) - target * score
+    tl.store(scores + place, cost * chance - target, mask=inside)
+    turned = column.to(tl.int64)[None, :] * n_rows + row[:, None]
+    tl.store(curvatures + turned, cost * chance * (1.0 - chance), mask=inside)
+    into = sums + tl.program_id(0) * n_columns + column
+    tl.store(into, tl.sum(loss, axis=0), mask=column < n_columns)
+
+
+def turn_weighted(scores: Any, costs: Any, targets: Any) -> Any:
+    """Turn scores (n, p) into residuals, in place; return losses (p,) and curvatures (p, n).
+
+    A cell's loss is ``cost log(1 + exp(score)) - target score``.
+    """
+    n_rows, n_columns = scores.shape
+    grid = (triton.cdiv(n_rows, ROWS), triton.cdiv(n_columns, COLUMNS))
+    sums = torch.empty(grid[0], n_columns, device=scores.device)
+    curvatures = torch.empty(n_columns, n_rows, device=scores.device)
+    with torch.cuda.device(scores.device):
+        _weighted[grid](
+            scores, costs, targets, curvatures, sums, n_rows, n_columns,
+            ROWS=ROWS, COLUMNS=COLUMNS,
+        )  # fmt: skip
+    return sums.sum(dim=0, dtype=torch.float64), curvatures
+
+
+@triton.jit
+def _outer(
+    x, curvatures, found, n_rows, width, rows_a_part, n_tiles,
+    ROWS: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    problem, part, tile = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    above = (tile // n_tiles) * TILE + tl.arange(0, TILE)
+    across = (tile % n_tiles) * TILE + tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), dtype=tl.float32)
+    for begin in range(part * rows_a_part, tl.minimum((part + 1) * rows_a_part, n_rows), ROWS):
+        row = begin + tl.arange(0, ROWS)
+        there = row < n_rows
+        curvature = tl.load(curvatures + problem * n_rows + row, mask=there, other=0.0)
+        line = x + row[:, None] * width
+        left = tl.load(line + above[None, :], mask=there[:, None], other=0.0)
+        right = tl.load(line + across[None, :], mask=there[:, None], other=0.0)
+        total = tl.dot(tl.trans(left * curvature[:, None]), right, total)
+    into = found + (part * tl.num_programs(0) + problem).to(tl.int64) * width * width
+    tl.store(into + above[:, None] * width + across[None, :], total)
+
+
+def weighted_products(x: Any, curvatures: Any) -> Any:
+    """Return ``sum_i c_pi x_i x_i'`` (p, w, w) in float64, for x (n, w), w a multiple of `TILE`.
+
+    The products are TF32.
+    """
+    (n_rows, width), n_problems = x.shape, len(curvatures)
+    n_tiles = width // TILE
+    n_parts = max(1, min(16, PROGRAMS // (n_problems * n_tiles**2)))
+    found = torch.empty(n_parts, n_problems, width, width, device=x.device)
+    rows_a_part = triton.cdiv(triton.cdiv(n_rows, n_parts), ROWS_AT_A_TIME) * ROWS_AT_A_TIME
+    with torch.cuda.device(x.device):
+        _outer[n_problems, n_parts, n_tiles**2](
+            x, curvatures, found, n_rows, width, rows_a_part, n_tiles,
+            ROWS=ROWS_AT_A_TIME, TILE=TILE, num_warps=8,
+        )  # fmt: skip
+    return found.sum(dim=0, dtype=torch.float64)

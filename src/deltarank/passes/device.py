@@ -22,9 +22,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from deltarank.labels import LabelSets
-from deltarank.passes.device_products import backward, by_parts, forward, tf32_products
+from deltarank.passes.device_products import Factor, backward, forward, tf32_products
+from deltarank.passes.device_rows import arrays_of, dense_rows
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.lbfgs import Evaluation, Start
+from deltarank.solvers.precision import Precision
 from deltarank.solvers.solution import Solution
 from deltarank.threads import row_blocks
 
@@ -35,9 +37,6 @@ CELLS_PER_BLOCK = 2**25
 ROWS_PER_BLOCK = 2**18
 # Above this share of stored values a dense product is the quicker one.
 DENSE_ABOVE = 0.01
-# Hessians of so many multiplications are worth having at every step.
-NEWTON_FLOPS = 4e11
-HESSIAN_CELLS = 2**29
 # Beyond this eigenvectors cost more than the passes they save.
 MAX_ROTATED_FEATURES = 2048
 
@@ -124,15 +123,6 @@ class DevicePass:
     def _is_sparse(self) -> bool:
         return sparse.issparse(self._X) and self._X.nnz <= DENSE_ABOVE * np.prod(self._X.shape)
 
-    def _take(self, rows: NDArray[Any]) -> Tensor:
-        """Return rows of X as they are, dense on the device."""
-        consecutive = rows[-1] - rows[0] + 1 == len(rows)
-        x = self._X[slice(rows[0], rows[-1] + 1) if consecutive else rows]
-        if isinstance(x, Tensor):
-            return x.to(self.device, torch.float32)
-        x = x.toarray() if sparse.issparse(x) else np.ascontiguousarray(x)
-        return torch.as_tensor(x.astype(np.float32, copy=False)).to(self.device)
-
     def _row_blocks(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         return [rows[block] for block in row_blocks(len(rows), ROWS_PER_BLOCK)]
 
@@ -152,11 +142,11 @@ class DevicePass:
         center, square = torch.zeros(2, d, dtype=torch.float64, device=self.device)
         gram = torch.zeros(d, d, dtype=torch.float64, device=self.device)
         for rows in self._row_blocks(self._rows):
-            center += weights[self._tensor(rows)].float() @ self._take(rows)
+            center += weights[self._tensor(rows)].float() @ dense_rows(self._X, rows, self.device)
         center /= total
         for rows in self._row_blocks(self._rows):
             root = weights[self._tensor(rows)].sqrt().float()
-            x = (self._take(rows) - center.float()).mul_(root[:, None])
+            x = (dense_rows(self._X, rows, self.device) - center.float()).mul_(root[:, None])
             if rotates:
                 with tf32_products(self.device, True):
                     gram += x.T @ x
@@ -191,7 +181,9 @@ class DevicePass:
             x = sparse.csr_array(self._X[rows], dtype=np.float32)
             turned = _to_device(sparse.csr_array(x.T), self.device)
             return Block(_to_device(x, self.device), turned, **common)
-        x = (self._take(rows) - self.places.shift.float()).mul_((1 / self.places.scale).float())
+        x = (dense_rows(self._X, rows, self.device) - self.places.shift.float()).mul_(
+            (1 / self.places.scale).float()
+        )
         return Block(x, None, **common)
 
     def _tensor(self, values: Any) -> Tensor:
@@ -308,14 +300,14 @@ class DevicePass:
 
     # The objective
 
-    def evaluate(self, points: Tensor, problems: Tensor, coarse: bool) -> Evaluation:
+    def evaluate(self, points: Tensor, problems: Tensor, precision: Precision) -> Evaluation:
         """Evaluate the given problems, each at its own point, in one pass over the rows.
 
         Where the device has not enough memory for the scores of a block, smaller ones are tried.
         """
         while True:
             try:
-                return self._evaluate(points, problems, coarse)
+                return self._evaluate(points, problems, precision)
             except torch.OutOfMemoryError:
                 if self._cells <= 2**20:
                     raise MemoryError(
@@ -326,7 +318,7 @@ class DevicePass:
                 self._cells //= 4
                 torch.cuda.empty_cache()
 
-    def _evaluate(self, points: Tensor, problems: Tensor, coarse: bool) -> Evaluation:
+    def _evaluate(self, points: Tensor, problems: Tensor, precision: Precision) -> Evaluation:
         places = self.places
         coef = places.to_coef(points[:, :-1])
         scaled, offset = coef * places.scale, points[:, -1] - coef @ (places.center - places.shift)
@@ -341,7 +333,7 @@ class DevicePass:
                 if not len(columns):
                     continue
             mine = slim[columns], slim_offset[columns], problems[columns]
-            sums, slope = self._block(block, *mine, coarse)
+            sums, slope = self._block(block, *mine, precision)
             for target, part in zip((losses, curvatures, residuals), sums, strict=True):
                 target[columns] += part
             gradient[columns] += slope
@@ -352,7 +344,7 @@ class DevicePass:
         return self._with_penalty(points, coef, losses, curvatures, residuals, gradient)
 
     def _block(
-        self, block: Block, coef: Tensor, offset: Tensor, problems: Tensor, coarse: bool
+        self, block: Block, coef: Tensor, offset: Tensor, problems: Tensor, precision: Precision
     ) -> tuple[Tensor, Tensor]:
         """Return sums (3, p) over a block's rows, and the gradient (p, d).
 
@@ -366,11 +358,14 @@ class DevicePass:
         gradient: Any = 0.0
         for begin in range(0, n_rows, size):
             rows = slice(begin, min(begin + size, n_rows))
-            x = block.x if turned is not None else block.x[rows]
-            cells = forward(x, coef, offset, coarse)
+            if turned is None:
+                x = Factor.of(block.x[rows], precision)
+                cells = forward(x, coef, offset, precision)
+            else:
+                cells = torch.addmm(offset, block.x, coef.T)
             sums = sums + self._turn(cells, block, rows, problems)
             self._subtract_positives(cells, block, rows, problems)
-            slope = backward(x, cells, coarse) if turned is None else (turned @ cells).T
+            slope = backward(x, cells, precision) if turned is None else (turned @ cells).T
             gradient = gradient + slope.double()
         return sums[:, :n_problems], gradient[:n_problems]
 
@@ -412,44 +407,6 @@ class DevicePass:
             mass = torch.where(mine < 0, 0.0, weights)
             flat = places * cells.shape[1] + mine.clamp(min=0)
             cells.view(-1).index_add_(0, flat, mass, alpha=-1)
-
-    def hessian(self, points: Tensor, problems: Tensor) -> Tensor:
-        """Return the Hessians (p, v, v) of dense features without folds."""
-        places, v = self.places, self.shape[1]
-        coef = places.to_coef(points[:, :-1])
-        scaled, offset = (coef * places.scale).float(), points[:, -1].float()
-        d, q = v - 1, len(points)
-        hessians = torch.zeros(q, v, v, dtype=torch.float64, device=self.device)
-        with tf32_products(self.device, True):
-            for block in self.blocks:
-                n_rows, size = len(block.weights), max(1, HESSIAN_CELLS // (q * v))
-                for begin in range(0, n_rows, size):
-                    rows = slice(begin, min(begin + size, n_rows))
-                    x, weights = block.x[rows], self._cell_weights(block, rows, problems, q)
-                    chances = torch.addmm(offset, x, scaled.T).sigmoid_()
-                    curvatures = torch.addcmul(chances, chances, chances, value=-1).mul_(weights)
-                    hessians[:, -1, :d] += curvatures.T @ x
-                    hessians[:, -1, -1] += curvatures.sum(dim=0)
-                    cells = (curvatures[:, :, None] * x[:, None, :]).reshape(len(x), -1)
-                    hessians[:, :d, :d] += by_parts(x, cells).reshape(d, q, d).transpose(0, 1)
-        hessians[:, :d, -1] = hessians[:, -1, :d]
-        turn = torch.eye(v, dtype=torch.float64, device=self.device)
-        basis = turn[:-1, :-1] if places.basis is None else places.basis
-        turn[:-1, :-1] = places.scale[:, None] * basis
-        hessians = turn.T @ hessians @ turn
-        penalty = torch.full((v,), 1 / self.C, dtype=torch.float64, device=self.device)
-        penalty[-1] = 0.0
-        if self.penalize_intercept:
-            direction = self._intercept_direction
-            hessians += torch.outer(direction, direction) / self.C
-        return hessians + torch.diag(penalty)
-
-    @property
-    def is_newtonian(self) -> bool:
-        """Whether Hessians cost so little that Newton's method is the quickest."""
-        n_rows = sum(len(block.weights) for block in self.blocks)
-        flops = 2.0 * n_rows * self.shape[0] * self.shape[1] ** 2
-        return self.n_folds == 1 and not self._is_sparse and flops <= NEWTON_FLOPS
 
     def _cell_weights(self, block: Block, rows: slice, problems: Tensor, width: int) -> Tensor:
         """Return the weights of a block's cells, or of its rows (r, 1) where cells cost alike."""
@@ -515,10 +472,7 @@ class DevicePass:
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield all arrays that decide the objectives."""
-        X = self._X.cpu().numpy() if isinstance(self._X, Tensor) else self._X
-        yield from (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,)
-        cells, is_relevant = self.labels.with_unknown()
-        yield from (cells.starts, cells.members, is_relevant, self.weights, self.costs)
+        return arrays_of(self._X, self.labels, self.weights, self.costs)
 
     def frequencies(self) -> NDArray[Any]:
         """Return how many rows are positive for each problem's label."""

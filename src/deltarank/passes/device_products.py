@@ -1,10 +1,13 @@
-"""Matrix products on a device: coarse ones in TF32, and exact ones that take little longer."""
+"""Matrix products on a device, coarse, fine or exact: see `Precision`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from deltarank.solvers.precision import Precision
 
 # Clears the bits of a float32 that TF32 does not hold.
 TF32_BITS = -(2**13)
@@ -12,31 +15,50 @@ TF32_BITS = -(2**13)
 ROW_PARTS = 8
 
 
-def split(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return numbers that TF32 holds exactly, and the rest."""
-    high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
-    return high, x - high
+class Factor(NamedTuple):
+    """A matrix as the sum of numbers that TF32 holds exactly and a rest, where that is needed."""
+
+    whole: Tensor
+    high: Tensor
+    low: Tensor | None
+
+    @classmethod
+    def of(cls, x: Tensor, precision: Precision) -> "Factor":
+        """Split a matrix if products of this precision ask for it."""
+        if precision == Precision.COARSE or not x.is_cuda:
+            return cls(x, x, None)
+        high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
+        return cls(x, high, x - high)
 
 
-def forward(x: Tensor, coef: Tensor, offset: Tensor, coarse: bool) -> Tensor:
-    """Return the scores x @ coef.T + offset (r, p), coarsely in TF32 or in float32.
+def forward(x: Factor, coef: Tensor, offset: Tensor, precision: Precision) -> Tensor:
+    """Return the scores x @ coef.T + offset (r, p).
 
-    Terms of a score may nearly cancel, and tensor cores cut sums off: values need float32.
+    Terms of a score may nearly cancel, so fine ones may be off by more than their last digits:
+    values to be trusted must be exact.
     """
-    with tf32_products(x.device, coarse):
-        return torch.addmm(offset, x, coef.T)
+    exact = precision == Precision.EXACT
+    with tf32_products(x.whole.device, not exact):
+        if exact or x.low is None:
+            return torch.addmm(offset, x.whole, coef.T)
+        theta = Factor.of(coef, precision)
+        found = torch.addmm(offset, x.low, theta.high.T)
+        found.addmm_(x.high, theta.low.T)  # type: ignore[union-attr]
+        return found.addmm_(x.high, theta.high.T)
 
 
-def backward(x: Tensor, cells: Tensor, coarse: bool) -> Tensor:
-    """Return the gradient cells.T @ x (p, d), coarsely or about as exact as in float32.
+def backward(x: Factor, cells: Tensor, precision: Precision) -> Tensor:
+    """Return the gradient cells.T @ x (p, d).
 
-    Three products in TF32 take less than half the time of one in float32.
+    Exact ones are fine ones: residuals do not cancel within a product, and three products in TF32
+    take less than half the time of one in float32.
     """
-    with tf32_products(x.device, True):
-        if coarse:
-            return by_parts(cells, x)
-        (high, low), (first, second) = split(x), split(cells)
-        return by_parts(first, high) + by_parts(second, high) + by_parts(first, low)
+    with tf32_products(cells.device, True):
+        mass = Factor.of(cells, precision)
+        found = by_parts(mass.high, x.high)
+        if x.low is None:
+            return found
+        return found + by_parts(mass.low, x.high) + by_parts(mass.high, x.low)
 
 
 def by_parts(left: Tensor, right: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from deltarank.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from deltarank.passes.device import DevicePass
+    from deltarank.passes.device_small import DeviceSmallPass
 
 MEMORY = 10
 BYTES_PER_BLOCK = 2**28
@@ -32,7 +33,7 @@ BYTES_PER_DEVICE_BLOCK = 2**34
 # Multiplications of a pass below which launching kernels takes longer than they do: mediamill, 4e8,
 # was cross-validated in 2.4 s by 16 cores and in 10 s by an H200.
 WORTH_A_DEVICE = 2e9
-Pass: TypeAlias = "LocalPass | SmallPass | DevicePass"
+Pass: TypeAlias = "LocalPass | SmallPass | DevicePass | DeviceSmallPass"
 
 
 def place(
@@ -46,9 +47,13 @@ def place(
     pays = X.shape[0] * X.shape[1] * labels.n_labels >= WORTH_A_DEVICE
     target = find_device(device) if pays or device != "auto" else None
     if target is not None:
+        from deltarank.passes import device_small
         from deltarank.passes.device import DevicePass
 
-        return DevicePass(X, labels, weights, device=target, **options)
+        few = device_small.is_small(X, labels.n_labels, target)
+        on_device: Any = device_small.DeviceSmallPass if few else DevicePass
+        placed: Pass = on_device(X, labels, weights, device=target, **options)
+        return placed
     kind = SmallPass if small else LocalPass.over
     return kind(X, labels, weights, **options)
 
@@ -120,17 +125,21 @@ def _solve_on_device(
     import torch
 
     from deltarank.solvers.device_lbfgs import device_lbfgs
-    from deltarank.solvers.device_newton import device_newton
 
-    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
     problems = torch.as_tensor(block, device=data.device)
     start = data.start(problems) if start is None else start
     evaluate = _restricted(data.evaluate, problems)
-    found: Any
-    if data.is_newtonian:
-        found = device_newton(evaluate, _restricted(data.hessian, problems), start, **limits)
-    else:
-        found = device_lbfgs(evaluate, start, memory=MEMORY, **limits)
+    found: Any = device_lbfgs(evaluate, start, memory=MEMORY, tol=tol, max_iter=max_iter)
+    return Solution(*(part.cpu().numpy() for part in found))
+
+
+def _solve_small_on_device(
+    data: Any, block: Array, tol: float, max_iter: int, start: Any
+) -> Solution:
+    from deltarank.solvers.device_newton import device_newton
+
+    start = data.start() if start is None else start
+    found: Any = device_newton(data.derivatives, start, tol=tol, max_iter=max_iter)
     return Solution(*(part.cpu().numpy() for part in found))
 
 
@@ -143,6 +152,7 @@ _SOLVERS: dict[str, Callable[..., Solution]] = {
     "local": _solve_by_passes,
     "distributed": _solve_by_passes,
     "device": _solve_on_device,
+    "device_small": _solve_small_on_device,
 }
 
 
@@ -161,7 +171,7 @@ def solve_path(
         yield current, solution
 
 
-def problem_blocks(data: Pass, *, at_least: int = 1) -> list[Array]:
+def problem_blocks(data: Any, *, at_least: int = 1) -> list[Array]:
     """Cut the problems into blocks to be solved one after the other, or each on its own.
 
     Parameters
@@ -171,7 +181,7 @@ def problem_blocks(data: Pass, *, at_least: int = 1) -> list[Array]:
         How many blocks, where there are as many problems.
     """
     n_problems, n_variables = data.shape
-    if isinstance(data, SmallPass):
+    if data.engine in ("small", "device_small"):
         return [np.arange(n_problems)]
     # Histories in float32, and eight vectors in float64.
     size = BYTES_PER_DEVICE_BLOCK if data.engine == "device" else BYTES_PER_BLOCK

@@ -57,7 +57,7 @@ def fit_blocks(
         Folder for blocks that are done; those found there are not fitted again.
     """
     # The workers of a cluster are busy with every single block, and so is a device.
-    n_jobs = 1 if data.engine in ("distributed", "device") else n_jobs
+    n_jobs = 1 if data.engine in ("distributed", "device", "device_small") else n_jobs
     blocks = problem_blocks(data, at_least=effective_n_jobs(n_jobs))
     done: dict[int, Fitted] = {}
     kept = None

@@ -20,11 +20,12 @@ from deltarank.solvers.lbfgs import (
     Evaluation,
     Start,
 )
+from deltarank.solvers.precision import Precision
 from deltarank.solvers.solution import Solution
 
 # A pair (step, change of gradient) whose cosine is below this carries only rounding.
 SMALLEST_COSINE = 1e-8
-# Gaps below this are left to exact products, and so is a problem whose step coarse ones reject.
+# Gaps below this are left to finer products, and so is a problem whose step coarse ones reject.
 COARSE_TOL = 1e-5
 # A problem whose value fell by less than a tenth of the tolerance in so many rounds has converged:
 # near the limits of float32 the decrement says no more how far the minimum is.
@@ -32,7 +33,7 @@ IDLE_ROUNDS, IDLE_SHARE = 8, 0.1
 
 
 def device_lbfgs(
-    evaluate: Callable[[Tensor, Tensor, bool], Evaluation],
+    evaluate: Callable[[Tensor, Tensor, Precision], Evaluation],
     start: Start,
     *,
     tol: float,
@@ -41,13 +42,13 @@ def device_lbfgs(
 ) -> Solution:
     """Minimise p problems of v variables, each with its own step length and its own stop.
 
-    The way is made by coarse evaluations; exact ones finish, from all that was learnt. A start
-    close to the minimum needs no way.
+    The way is made by coarse and fine evaluations; exact ones finish, from all that was learnt.
+    A start close to the minimum needs no way.
 
     Parameters
     ----------
     evaluate : callable
-        ``(points (q, v), problems (q,), coarse) -> Evaluation`` of tensors; `problems` ascend.
+        ``(points (q, v), problems (q,), precision) -> Evaluation`` of tensors; `problems` ascend.
     start : Start
         Of float64 tensors.
     tol, max_iter, memory
@@ -55,18 +56,19 @@ def device_lbfgs(
     """
     batch = _Batch(start, memory)
     n_rounds = 0
-    for is_coarse in (False,) if start.close else (True, False):
-        enough = max(tol, COARSE_TOL) if is_coarse else tol
+    for precision in (Precision.EXACT,) if start.close else Precision:
+        is_last = precision == Precision.EXACT
+        enough = max(tol, COARSE_TOL) if precision == Precision.COARSE else tol
         everything = batch.every
         point = batch.point.clone() if n_rounds else start.point
-        batch.accept(
-            everything, point, evaluate(point, everything, is_coarse), enough, n_rounds == 0
-        )
+        found = evaluate(point, everything, precision)
+        batch.forget_values()
+        batch.accept(everything, point, found, enough, moved=n_rounds == 0)
         n_rounds += 1
         active = batch.still_active()
         while len(active) and n_rounds < max_iter:
             trial = batch.point[active] + batch.step[active, None] * batch.direction[active]
-            found = evaluate(trial, active, is_coarse)
+            found = evaluate(trial, active, precision)
             n_rounds += 1
             value = batch.value[active]
             decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
@@ -76,7 +78,7 @@ def device_lbfgs(
             else:
                 moved = Evaluation(*(part[good] for part in found))
                 batch.accept(active[good], trial[good], moved, enough)
-                batch.shorten(active[~good], found.value[~good], enough, give_up=is_coarse)
+                batch.shorten(active[~good], found.value[~good], enough, give_up=not is_last)
             active = batch.still_active()
     return batch.solution()
 
@@ -105,6 +107,10 @@ class _Batch:
     def still_active(self) -> Tensor:
         """Return the problems that neither converged nor got stuck, ascending."""
         return (~(self.converged | self.stuck)).nonzero().ravel()
+
+    def forget_values(self) -> None:
+        """Compare no further values with those of another precision."""
+        self.past.fill_(torch.inf)
 
     def accept(
         self, problems: Tensor, points: Tensor, found: Any, tol: float, moved: bool = True

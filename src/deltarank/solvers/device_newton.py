@@ -6,58 +6,49 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deltarank.solvers.lbfgs import NEGLIGIBLE, SUFFICIENT_DECREASE, VALUE_NOISE, Evaluation
+from deltarank.solvers.lbfgs import NEGLIGIBLE, SUFFICIENT_DECREASE, VALUE_NOISE
 from deltarank.solvers.solution import Solution
 
 SHORTER, SMALLEST_STEP = 0.25, 1e-6
 
 
 def device_newton(
-    evaluate: Callable[[Tensor, Tensor, bool], Evaluation],
-    hessian: Callable[[Tensor, Tensor], Tensor],
-    start: Any,
-    *,
-    tol: float,
-    max_iter: int,
+    derivatives: Callable[[Tensor], Any], start: Tensor, *, tol: float, max_iter: int
 ) -> Solution:
     """Minimise p problems of v variables, all of them in every round: each is a few operations.
 
     A problem has converged when its Newton decrement, about the gap to its minimum, is at most
-    ``tol`` times its value; the last step is taken too, and squares the gap.
+    ``tol`` times its value. When all have, they take their last steps too, which square the gaps.
 
     Parameters
     ----------
-    evaluate : callable
-        ``(points (p, v), problems (p,), coarse) -> Evaluation``.
-    hessian : callable
-        ``(points (p, v), problems (p,)) -> Hessians (p, v, v)``.
-    start : Start
-        Of float64 tensors.
+    derivatives : callable
+        ``points (p, v) -> (value (p,), gradient (p, v), hessian (p, v, v))``, all float64.
+    start : tensor of shape (p, v)
     tol, max_iter
         See `deltarank.solvers.newton`.
     """
-    every = torch.arange(len(start.point), device=start.point.device)
-    point, scale = start.point, torch.ones_like(start.point[:, 0])
-    at: Any = evaluate(point, every, False)
-    converged = torch.zeros_like(every, dtype=torch.bool)
-    n_iter = torch.ones_like(every)
+    point, scale = start, torch.ones_like(start[:, 0])
+    value, gradient, hessian = derivatives(point)
+    n_iter = torch.ones_like(scale, dtype=torch.int64)
     for _ in range(1, max_iter):
-        factor, _ = torch.linalg.cholesky_ex(hessian(point, every))
-        step = -torch.cholesky_solve(at.gradient[:, :, None], factor)[:, :, 0]
-        slope = (step * at.gradient).sum(dim=1)
-        converged = -slope / 2 <= tol * at.value.abs() + NEGLIGIBLE
+        factor, _ = torch.linalg.cholesky_ex(hessian)
+        step = -torch.cholesky_solve(gradient[:, :, None], factor)[:, :, 0]
+        slope = (step * gradient).sum(dim=1)
+        converged = -slope / 2 <= tol * value.abs() + NEGLIGIBLE
         trial = point + scale[:, None] * step
-        found: Any = evaluate(trial, every, False)
-        allowed = at.value + SUFFICIENT_DECREASE * scale * slope + VALUE_NOISE * at.value.abs()
-        good = found.value <= allowed
-        point = torch.where(good[:, None], trial, point)
-        at = Evaluation(
-            torch.where(good, found.value, at.value),
-            torch.where(good[:, None], found.gradient, at.gradient),
-            torch.where(good[:, None], found.diagonal, at.diagonal),
-        )
-        n_iter += ~converged
-        scale = torch.where(good, 1.0, SHORTER * scale)
         if bool((converged | (scale < SMALLEST_STEP)).all()):
             break
-    return Solution(point, at.value, at.gradient.norm(dim=1), n_iter, converged, at.diagonal)
+        found = derivatives(trial)
+        allowed = value + SUFFICIENT_DECREASE * scale * slope + VALUE_NOISE * value.abs()
+        good = found.value <= allowed
+        point = torch.where(good[:, None], trial, point)
+        value = torch.where(good, found.value, value)
+        gradient = torch.where(good[:, None], found.gradient, gradient)
+        hessian = torch.where(good[:, None, None], found.hessian, hessian)
+        n_iter += ~converged
+        scale = torch.where(good, 1.0, SHORTER * scale)
+    point = torch.where(converged[:, None], trial, point)
+    value = torch.where(converged, value + slope / 2, value)
+    diagonal = hessian.diagonal(dim1=1, dim2=2)
+    return Solution(point, value, gradient.norm(dim=1), n_iter, converged, diagonal)

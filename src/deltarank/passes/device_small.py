@@ -1,0 +1,204 @@
+"""`SmallPass` on a torch device, where data may be large that are small for it."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+from torch.nn import functional
+
+from deltarank.labels import LabelSets
+from deltarank.passes.device_products import by_parts, tf32_products
+from deltarank.passes.device_rows import arrays_of, dense_rows
+from deltarank.passes.small import LARGEST_LOG_ODDS
+from deltarank.solvers.solution import Solution
+
+# Hessians of so many multiplications are worth having at every step, for tables of so many cells.
+LARGEST_WORK, LARGEST_TABLE = 2e12, 2**26
+# Of a table, with its copies for some folds and what is made of it in a step.
+BYTES_PER_CELL = 100
+# Columns of x come in such numbers: see `kernels.device_cells`.
+WIDTH = 128
+
+
+def is_small(X: Any, n_problems: int, device: torch.device) -> bool:
+    """Tell whether Newton's method is the quickest on a device, and its tables have room there."""
+    if sparse.issparse(X):
+        return False
+    n_rows, n_variables = X.shape[0], X.shape[1] + 1
+    cells = n_rows * max(n_problems, n_variables)
+    room = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else np.inf
+    work = 2.0 * n_rows * n_problems * n_variables**2
+    return work <= LARGEST_WORK and cells <= LARGEST_TABLE and BYTES_PER_CELL * cells <= room
+
+
+class DeviceDerivatives(NamedTuple):
+    """Values (p,), gradients (p, v) and Hessians (p, v, v) of p problems, in float64."""
+
+    value: Tensor
+    gradient: Tensor
+    hessian: Tensor
+
+
+class DeviceSmallPass:
+    """Values, gradients and Hessians of all problems; cells are float32, sums float64.
+
+    Parameters as in `deltarank.passes.device.DevicePass`; the variables are the coefficients of
+    standardised features, then the intercept.
+    """
+
+    engine = "device_small"
+
+    def __init__(
+        self,
+        X: Any,
+        labels: LabelSets,
+        weights: NDArray[Any],
+        *,
+        C: float,
+        positive_cost: float | NDArray[Any] = 1.0,
+        penalize_intercept: bool = False,
+        device: Any,
+    ) -> None:
+        self.device, self.C, self.penalize_intercept = torch.device(device), C, penalize_intercept
+        self.dtype = np.float32 if isinstance(X, Tensor) else X.dtype
+        self.n_folds, self.shape = 1, (labels.n_labels, X.shape[1] + 1)
+        self._given = (X, labels, weights, positive_cost)
+        self._rows = np.flatnonzero(weights)
+        x, mass = dense_rows(X, self._rows, self.device), self._tensor(weights[self._rows])
+        total = mass.sum()
+        slim = mass.float()
+        self.center = (slim @ x).double() / total
+        x = x - self.center.float()
+        spread = ((slim @ (x * x)).double() / total).sqrt()
+        # Spread that is only rounding of a constant feature must not be blown up to one.
+        real = spread > 1e-6 * self.center.abs()
+        self.scale = torch.where(real, spread, 1.0)
+        v = self.shape[1]
+        self._x = torch.zeros(len(x), -(-v // WIDTH) * WIDTH, device=self.device)
+        self._x[:, : v - 1] = x * (real / self.scale).float()
+        self._x[:, v - 1] = 1.0
+        self._costs, self._targets = self._cells(labels, slim, positive_cost)
+
+    def _cells(self, labels: LabelSets, mass: Tensor, positive_cost: Any) -> tuple[Tensor, Tensor]:
+        """Return what each cell counts, and what it counts if its label is relevant (n, m)."""
+        labels = labels if len(self._rows) == labels.n_rows else labels.take(self._rows)
+        costs = mass[:, None].repeat(1, labels.n_labels)
+        relevant = self._tensor(labels.rows), self._tensor(labels.members).long()
+        if np.any(np.asarray(positive_cost) != 1):
+            dear = np.broadcast_to(positive_cost, self._given[1].n_rows)[self._rows]
+            costs[relevant] *= self._tensor(dear.astype(np.float32))[relevant[0]]
+        if labels.unknown is not None:
+            hidden = labels.unknown
+            costs[self._tensor(hidden.rows), self._tensor(hidden.members).long()] = 0.0
+        targets = torch.zeros_like(costs)
+        targets[relevant] = costs[relevant]
+        return costs, targets
+
+    def _tensor(self, values: Any) -> Tensor:
+        return torch.as_tensor(values).to(self.device)
+
+    def at(self, C: float) -> "DeviceSmallPass":
+        """Return the same pass with another penalty; the data are shared."""
+        other = copy.copy(self)
+        other.C = C
+        return other
+
+    def with_folds(self, folds: NDArray[Any]) -> "DeviceSmallPass":
+        """Return the pass over the same data with folds held out."""
+        other = copy.copy(self)
+        other.n_folds = int(folds.max()) + 1
+        fold = self._tensor(folds[self._rows])[:, None]
+        outside = (fold != torch.arange(other.n_folds, device=self.device)).float()
+        # Problem l * n_folds + f is label l without fold f.
+        outside = outside.repeat(1, self.shape[0])
+        other._costs = self._costs.repeat_interleave(other.n_folds, dim=1).mul_(outside)
+        other._targets = self._targets.repeat_interleave(other.n_folds, dim=1).mul_(outside)
+        other.shape = (self.shape[0] * other.n_folds, self.shape[1])
+        return other
+
+    def start(self) -> Tensor:
+        """Return constant scores: the log-odds of each problem."""
+        positive = self._targets.sum(dim=0, dtype=torch.float64)
+        negative = self._costs.sum(dim=0, dtype=torch.float64) - positive
+        point = torch.zeros(self.shape, dtype=torch.float64, device=self.device)
+        odds = (positive.log() - negative.clamp(min=0).log()).nan_to_num()
+        point[:, -1] = odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        return point
+
+    def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Tensor:
+        """Return a start at the coefficients of an earlier fit: see `LocalPass.start_at`."""
+        old = self._tensor(coef).double()
+        offset = self._tensor(intercept).double() + old @ self.center
+        point = torch.column_stack([old * self.scale, offset])
+        return torch.where(offset.isnan()[:, None], self.start(), point)
+
+    def median_of_folds(self, solution: Solution, n_folds: int) -> Tensor:
+        """Return a start over all rows at the median of the solutions with a fold held out."""
+        points = self._tensor(solution.point).reshape(self.shape[0], n_folds, -1)
+        return points.median(dim=1).values
+
+    def continued(self, solution: Solution, C: float) -> Tensor:
+        """Return a start from a solution at another C."""
+        return self._tensor(solution.point)
+
+    def derivatives(self, points: Tensor) -> DeviceDerivatives:
+        """Evaluate all problems, each at its own point."""
+        v = self.shape[1]
+        theta = functional.pad(points.float(), (0, self._x.shape[1] - v))
+        with tf32_products(self.device, False):
+            cells = self._x @ theta.T
+            value, curvatures = self._turn(cells)
+            gradient = by_parts(cells, self._x)[:, :v].double()
+        hessian = self._hessians(curvatures)[:, :v, :v]
+        pull = points @ self._penalty
+        return DeviceDerivatives(
+            value + (points * pull).sum(dim=1) / 2, gradient + pull, hessian + self._penalty
+        )
+
+    def _turn(self, cells: Tensor) -> tuple[Tensor, Tensor]:
+        """Turn scores into residuals, in place; return losses (p,) and curvatures (p, n)."""
+        if cells.is_cuda:
+            from deltarank.kernels.device_cells import turn_weighted
+
+            found: tuple[Tensor, Tensor] = turn_weighted(cells, self._costs, self._targets)
+            return found
+        losses = self._costs * functional.softplus(cells) - self._targets * cells
+        chances = cells.sigmoid()
+        torch.sub(self._costs * chances, self._targets, out=cells)
+        curvatures = self._costs * chances * (1 - chances)
+        return losses.sum(dim=0, dtype=torch.float64), curvatures.T
+
+    def _hessians(self, curvatures: Tensor) -> Tensor:
+        """Return ``sum_i c_pi x_i x_i'`` for every problem p."""
+        if curvatures.is_cuda:
+            from deltarank.kernels.device_cells import weighted_products
+
+            found: Tensor = weighted_products(self._x, curvatures)
+            return found
+        return torch.stack([(self._x.T * c) @ self._x for c in curvatures]).double()
+
+    @property
+    def _penalty(self) -> Tensor:
+        """The penalty's Hessian in the variables of standardised features."""
+        zero = torch.zeros(1, dtype=torch.float64, device=self.device)
+        penalty = torch.diag(torch.cat([1 / self.scale**2, zero]))
+        if self.penalize_intercept:
+            intercept = torch.cat([-self.center / self.scale, zero + 1])
+            penalty = penalty + torch.outer(intercept, intercept)
+        return penalty / self.C
+
+    def to_features(self, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
+        points = self._tensor(points)
+        coef = points[:, :-1] / self.scale
+        offset = points[:, -1] - coef @ self.center
+        return coef.cpu().numpy(), offset.cpu().numpy()
+
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield all arrays that decide the objectives."""
+        return arrays_of(*self._given)
