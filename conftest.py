@@ -9,10 +9,14 @@ _NEEDS = {
         "src/deltarank/passes/device_products.py",
         "src/deltarank/passes/device_rows.py",
         "src/deltarank/passes/device_small.py",
+        "src/deltarank/passes/device_stumps.py",
         "src/deltarank/solvers/device_lbfgs.py",
         "src/deltarank/solvers/device_newton.py",
     ],
-    "triton": ["src/deltarank/kernels/device_cells.py"],
+    "triton": [
+        "src/deltarank/kernels/device_cells.py",
+        "src/deltarank/kernels/device_histograms.py",
+    ],
     "fastapi": [
         "src/deltarank/serving/app.py",
         "src/deltarank/serving/limits.py",

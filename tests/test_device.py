@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from deltarank import LogisticRanker, LogisticRankerCV, rank_loss
+from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
 from deltarank.passes import devices
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
@@ -28,7 +28,8 @@ def on_device(monkeypatch, request):
     monkeypatch.setattr(
         devices, "find_device", lambda name: None if name == "cpu" else torch.device("cpu")
     )
-    monkeypatch.setattr("deltarank.passes.path.find_device", devices.find_device)
+    for user in ("path", "label_stumps"):
+        monkeypatch.setattr(f"deltarank.passes.{user}.find_device", devices.find_device)
     monkeypatch.setattr(devices, "SMALL_PRODUCT", 0)
 
 
@@ -195,3 +196,49 @@ def test_a_checkpoint_tells_unknown_cells_from_irrelevant_ones(tmp_path):
     labels[row, 0] = np.nan
     with pytest.raises(ValueError, match="other data"):
         LogisticRanker(device="cuda", **options).fit(X, labels)
+
+
+def _with_holes(x):
+    holed = x.copy()
+    holed[np.random.default_rng(1).random(x.shape) < 0.1] = np.nan
+    return holed
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("on_device", ["newton"], indirect=True)
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (X, {}),
+        (X, {"criterion": "error", "bins": 16}),
+        (X, {"criterion": "z", "votes": "real", "shrinkage": 0.5}),
+        (X[:400], {"bins": None}),
+        (_with_holes(X), {"weight": "uniform"}),
+        (SPARSE[:, :30].tocsr(), {}),
+        (np.column_stack([np.ones(N), X[:, 0]]), {}),
+        (np.ones((N, 2)), {}),
+    ],
+    ids=["plain", "error", "z", "all values", "holes", "sparse", "constant", "nothing"],
+)
+def test_stumps_are_those_of_the_kernels(data, options, monkeypatch):
+    # The kernels too take float32 here, and call splits equal that differ by less than 1e-6.
+    monkeypatch.setattr("deltarank.passes.stumps.FLOAT64_CELLS", 0)
+    labels = Y[: data.shape[0]]
+    ours = AdaBoostRanker(n_stumps=8, **options).fit(data, labels)
+    other = AdaBoostRanker(n_stumps=8, device="cuda", **options).fit(data, labels)
+    assert_array_equal(other.features_, ours.features_)
+    assert_array_equal(other.thresholds_, ours.thresholds_)
+    # Where no value is missing, that branch votes by all rows, which boosting makes even.
+    used = 3 if not sparse.issparse(data) and np.isnan(data).any() else 2
+    assert_allclose(other.votes_[:, :used], ours.votes_[:, :used], rtol=1e-3, atol=1e-4)
+    assert_allclose(other.decision_function(data), ours.decision_function(data), atol=2e-3)
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("on_device", ["newton"], indirect=True)
+def test_unknown_labels_have_no_weight_on_the_device():
+    labels = Y.astype(float)
+    labels[np.random.default_rng(2).random(Y.shape) < 0.2] = np.nan
+    ours = AdaBoostRanker(n_stumps=5).fit(X, labels)
+    other = AdaBoostRanker(n_stumps=5, device="cuda").fit(X, labels)
+    assert_allclose(other.decision_function(X), ours.decision_function(X), rtol=1e-3, atol=1e-3)

@@ -12,7 +12,7 @@ from triton.language.extra import libdevice
 
 ROWS, COLUMNS = 64, 128
 # Hessians are made in square tiles, from so many rows at a time, by about so many programs.
-TILE, ROWS_AT_A_TIME, PROGRAMS = 128, 32, 1024
+TILE, ROWS_AT_A_TIME, PROGRAMS = 128, 64, 1024
 
 
 @triton.jit
@@ -65,21 +65,20 @@ def _weighted(
     chance = tl.where(score >= 0, 1.0, small) / (1.0 + small)
     loss = cost * (tl.maximum(score, 0.0) + libdevice.log1p(small)) - target * score
     tl.store(scores + place, cost * chance - target, mask=inside)
-    turned = column.to(tl.int64)[None, :] * n_rows + row[:, None]
-    tl.store(curvatures + turned, cost * chance * (1.0 - chance), mask=inside)
+    tl.store(curvatures + place, cost * chance * (1.0 - chance), mask=inside)
     into = sums + tl.program_id(0) * n_columns + column
     tl.store(into, tl.sum(loss, axis=0), mask=column < n_columns)
 
 
 def turn_weighted(scores: Any, costs: Any, targets: Any) -> Any:
-    """Turn scores (n, p) into residuals, in place; return losses (p,) and curvatures (p, n).
+    """Turn scores (n, p) into residuals, in place; return losses (p,) and curvatures (n, p).
 
     A cell's loss is ``cost log(1 + exp(score)) - target score``.
     """
     n_rows, n_columns = scores.shape
     grid = (triton.cdiv(n_rows, ROWS), triton.cdiv(n_columns, COLUMNS))
     sums = torch.empty(grid[0], n_columns, device=scores.device)
-    curvatures = torch.empty(n_columns, n_rows, device=scores.device)
+    curvatures = torch.empty_like(scores)
     with torch.cuda.device(scores.device):
         _weighted[grid](
             scores, costs, targets, curvatures, sums, n_rows, n_columns,
@@ -90,7 +89,7 @@ def turn_weighted(scores: Any, costs: Any, targets: Any) -> Any:
 
 @triton.jit
 def _outer(
-    x, curvatures, found, n_rows, width, rows_a_part, n_tiles,
+    x, curvatures, found, n_rows, width, n_problems, rows_a_part, n_tiles,
     ROWS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     problem, part, tile = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -98,30 +97,31 @@ def _outer(
     across = (tile % n_tiles) * TILE + tl.arange(0, TILE)
     total = tl.zeros((TILE, TILE), dtype=tl.float32)
     for begin in range(part * rows_a_part, tl.minimum((part + 1) * rows_a_part, n_rows), ROWS):
-        row = begin + tl.arange(0, ROWS)
+        row = (begin + tl.arange(0, ROWS)).to(tl.int64)
         there = row < n_rows
-        curvature = tl.load(curvatures + problem * n_rows + row, mask=there, other=0.0)
-        line = x + row[:, None] * width
-        left = tl.load(line + above[None, :], mask=there[:, None], other=0.0)
-        right = tl.load(line + across[None, :], mask=there[:, None], other=0.0)
-        total = tl.dot(tl.trans(left * curvature[:, None]), right, total)
-    into = found + (part * tl.num_programs(0) + problem).to(tl.int64) * width * width
+        curvature = tl.load(curvatures + row * n_problems + problem, mask=there, other=0.0)
+        # Columns of x' are rows of x: both factors are read as they lie in memory.
+        left = tl.load(x + above[:, None] + row[None, :] * width, mask=there[None, :], other=0.0)
+        right = tl.load(x + row[:, None] * width + across[None, :], mask=there[:, None], other=0.0)
+        weighted = (right.to(tl.float32) * curvature[:, None]).to(tl.bfloat16)
+        total = tl.dot(left, weighted, total)
+    into = found + (part * n_problems + problem).to(tl.int64) * width * width
     tl.store(into + above[:, None] * width + across[None, :], total)
 
 
 def weighted_products(x: Any, curvatures: Any) -> Any:
-    """Return ``sum_i c_pi x_i x_i'`` (p, w, w) in float64, for x (n, w), w a multiple of `TILE`.
+    """Return ``sum_i c_ip x_i x_i'`` (p, w, w) in float64, for x (n, w) in bfloat16.
 
-    The products are TF32.
+    The width is a multiple of `TILE`. Newton's method asks for no more digits than these have.
     """
-    (n_rows, width), n_problems = x.shape, len(curvatures)
+    (n_rows, width), n_problems = x.shape, curvatures.shape[1]
     n_tiles = width // TILE
     n_parts = max(1, min(16, PROGRAMS // (n_problems * n_tiles**2)))
     found = torch.empty(n_parts, n_problems, width, width, device=x.device)
     rows_a_part = triton.cdiv(triton.cdiv(n_rows, n_parts), ROWS_AT_A_TIME) * ROWS_AT_A_TIME
     with torch.cuda.device(x.device):
         _outer[n_problems, n_parts, n_tiles**2](
-            x, curvatures, found, n_rows, width, rows_a_part, n_tiles,
+            x, curvatures, found, n_rows, width, n_problems, rows_a_part, n_tiles,
             ROWS=ROWS_AT_A_TIME, TILE=TILE, num_warps=8,
         )  # fmt: skip
     return found.sum(dim=0, dtype=torch.float64)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ class DeviceSmallPass:
     """Values, gradients and Hessians of all problems; cells are float32, sums float64.
 
     Parameters as in `deltarank.passes.device.DevicePass`; the variables are the coefficients of
-    standardised features, then the intercept.
+    standardised features, then the intercept, then zeros up to a width that devices like.
     """
 
     engine = "device_small"
@@ -66,7 +67,8 @@ class DeviceSmallPass:
     ) -> None:
         self.device, self.C, self.penalize_intercept = torch.device(device), C, penalize_intercept
         self.dtype = np.float32 if isinstance(X, Tensor) else X.dtype
-        self.n_folds, self.shape = 1, (labels.n_labels, X.shape[1] + 1)
+        self.n_folds = 1
+        self.shape = (labels.n_labels, -(-(X.shape[1] + 1) // WIDTH) * WIDTH)
         self._given = (X, labels, weights, positive_cost)
         self._rows = np.flatnonzero(weights)
         x, mass = dense_rows(X, self._rows, self.device), self._tensor(weights[self._rows])
@@ -78,10 +80,11 @@ class DeviceSmallPass:
         # Spread that is only rounding of a constant feature must not be blown up to one.
         real = spread > 1e-6 * self.center.abs()
         self.scale = torch.where(real, spread, 1.0)
-        v = self.shape[1]
-        self._x = torch.zeros(len(x), -(-v // WIDTH) * WIDTH, device=self.device)
+        v = X.shape[1] + 1
+        self._x = torch.zeros(len(x), self.shape[1], device=self.device)
         self._x[:, : v - 1] = x * (real / self.scale).float()
         self._x[:, v - 1] = 1.0
+        self._short_x = self._x.bfloat16() if self._x.is_cuda else self._x
         self._costs, self._targets = self._cells(labels, slim, positive_cost)
 
     def _cells(self, labels: LabelSets, mass: Tensor, positive_cost: Any) -> tuple[Tensor, Tensor]:
@@ -106,6 +109,7 @@ class DeviceSmallPass:
         """Return the same pass with another penalty; the data are shared."""
         other = copy.copy(self)
         other.C = C
+        other.__dict__.pop("_penalty", None)
         return other
 
     def with_folds(self, folds: NDArray[Any]) -> "DeviceSmallPass":
@@ -127,7 +131,7 @@ class DeviceSmallPass:
         negative = self._costs.sum(dim=0, dtype=torch.float64) - positive
         point = torch.zeros(self.shape, dtype=torch.float64, device=self.device)
         odds = (positive.log() - negative.clamp(min=0).log()).nan_to_num()
-        point[:, -1] = odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        point[:, len(self.scale)] = odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
         return point
 
     def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Tensor:
@@ -135,6 +139,7 @@ class DeviceSmallPass:
         old = self._tensor(coef).double()
         offset = self._tensor(intercept).double() + old @ self.center
         point = torch.column_stack([old * self.scale, offset])
+        point = functional.pad(point, (0, self.shape[1] - point.shape[1]))
         return torch.where(offset.isnan()[:, None], self.start(), point)
 
     def median_of_folds(self, solution: Solution, n_folds: int) -> Tensor:
@@ -148,20 +153,19 @@ class DeviceSmallPass:
 
     def derivatives(self, points: Tensor) -> DeviceDerivatives:
         """Evaluate all problems, each at its own point."""
-        v = self.shape[1]
-        theta = functional.pad(points.float(), (0, self._x.shape[1] - v))
         with tf32_products(self.device, False):
-            cells = self._x @ theta.T
+            cells = self._x @ points.float().T
             value, curvatures = self._turn(cells)
-            gradient = by_parts(cells, self._x)[:, :v].double()
-        hessian = self._hessians(curvatures)[:, :v, :v]
+            gradient = by_parts(cells, self._x)
         pull = points @ self._penalty
         return DeviceDerivatives(
-            value + (points * pull).sum(dim=1) / 2, gradient + pull, hessian + self._penalty
+            value + 0.5 * torch.linalg.vecdot(points, pull),
+            pull + gradient,
+            self._hessians(curvatures) + self._penalty,
         )
 
     def _turn(self, cells: Tensor) -> tuple[Tensor, Tensor]:
-        """Turn scores into residuals, in place; return losses (p,) and curvatures (p, n)."""
+        """Turn scores into residuals, in place; return losses (p,) and curvatures (n, p)."""
         if cells.is_cuda:
             from deltarank.kernels.device_cells import turn_weighted
 
@@ -171,32 +175,34 @@ class DeviceSmallPass:
         chances = cells.sigmoid()
         torch.sub(self._costs * chances, self._targets, out=cells)
         curvatures = self._costs * chances * (1 - chances)
-        return losses.sum(dim=0, dtype=torch.float64), curvatures.T
+        return losses.sum(dim=0, dtype=torch.float64), curvatures
 
     def _hessians(self, curvatures: Tensor) -> Tensor:
-        """Return ``sum_i c_pi x_i x_i'`` for every problem p."""
+        """Return ``sum_i c_ip x_i x_i'`` for every problem p."""
         if curvatures.is_cuda:
             from deltarank.kernels.device_cells import weighted_products
 
-            found: Tensor = weighted_products(self._x, curvatures)
+            found: Tensor = weighted_products(self._short_x, curvatures)
             return found
-        return torch.stack([(self._x.T * c) @ self._x for c in curvatures]).double()
+        return torch.stack([(self._x.T * c) @ self._x for c in curvatures.T]).double()
 
-    @property
+    @cached_property
     def _penalty(self) -> Tensor:
-        """The penalty's Hessian in the variables of standardised features."""
-        zero = torch.zeros(1, dtype=torch.float64, device=self.device)
-        penalty = torch.diag(torch.cat([1 / self.scale**2, zero]))
+        """The penalty's Hessian; variables that only fill the width up are held by ones."""
+        d = len(self.scale)
+        penalty = torch.eye(self.shape[1], dtype=torch.float64, device=self.device)
+        penalty.diagonal()[:d] = 1 / (self.C * self.scale**2)
+        penalty[d, d] = 0.0
         if self.penalize_intercept:
-            intercept = torch.cat([-self.center / self.scale, zero + 1])
-            penalty = penalty + torch.outer(intercept, intercept)
-        return penalty / self.C
+            direction = torch.cat([-self.center / self.scale, torch.ones_like(self.center[:1])])
+            penalty[: d + 1, : d + 1] += torch.outer(direction, direction) / self.C
+        return penalty
 
     def to_features(self, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
-        points = self._tensor(points)
-        coef = points[:, :-1] / self.scale
-        offset = points[:, -1] - coef @ self.center
+        points, d = self._tensor(points), len(self.scale)
+        coef = points[:, :d] / self.scale
+        offset = points[:, d] - coef @ self.center
         return coef.cpu().numpy(), offset.cpu().numpy()
 
     def arrays(self) -> Iterator[NDArray[Any]]:

@@ -1,7 +1,6 @@
 """WBR-AB: weighted AdaBoost.M1 with decision stumps, all labels at once."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -9,15 +8,13 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from deltarank.choices import choose
-from deltarank.kernels.lanes import LANES
 from deltarank.kernels.splits import CRITERIA
-from deltarank.kernels.votes import add_label_votes, predict_label_votes, univariate_weights
+from deltarank.kernels.votes import predict_label_votes
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import bin_features
-from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
+from deltarank.passes.label_stumps import place_stumps
 from deltarank.progress import progress
-from deltarank.rankers.stumps import ROWS_PER_TASK, StumpRanker
-from deltarank.threads import row_blocks
+from deltarank.rankers.stumps import StumpRanker
 from deltarank.weights import Weight
 
 # Weka stops where a stump is no better than chance or makes no error, both to this tolerance.
@@ -53,6 +50,9 @@ class AdaBoostRanker(StumpRanker):
     bins : int or None
         Most bins a feature, 2 to 256. A feature with no more distinct values is searched exactly,
         one with more at as many quantiles. None searches every midpoint of any feature.
+    device : {"cpu", "cuda", "auto"} or "cuda:<number>"
+        Where stumps are searched for; needs ``deltarank[gpu]`` unless it is "cpu". "auto" takes a
+        CUDA device where there is one and the data are large enough to gain by it.
 
     Attributes
     ----------
@@ -103,6 +103,7 @@ class AdaBoostRanker(StumpRanker):
         shrinkage: float = 1.0,
         weight: Weight = "rank",
         bins: int | None = 256,
+        device: str = "cpu",
     ) -> None:
         self.n_stumps = n_stumps
         self.criterion = criterion
@@ -110,6 +111,7 @@ class AdaBoostRanker(StumpRanker):
         self.shrinkage = shrinkage
         self.weight = weight
         self.bins = bins
+        self.device = device
 
     @property
     def accepts_unknown_labels(self) -> bool:
@@ -124,26 +126,21 @@ class AdaBoostRanker(StumpRanker):
         self, X: Any, labels: LabelSets, weights: NDArray[np.float64], stages: list[int]
     ) -> Iterator[None]:
         bins = bin_features(X, self.bins)
-        tiles = Tiles(labels, bins)
-        search = StumpSearch(bins, tiles, self.criterion)
-        log_weights = np.log(weights)
-        shift = np.full(tiles.n_places, np.log(weights.sum()))
-        active = np.arange(tiles.n_places) < labels.n_labels
-        n_known = np.maximum(np.count_nonzero(tiles.signs, axis=1).ravel(), 1)
+        engine = place_stumps(bins, labels, weights, self.criterion, self.device)
+        shift = np.full(engine.n_places, np.log(weights.sum()))
+        active = np.arange(engine.n_places) < labels.n_labels
         rounds: list[tuple[NDArray[Any], ...]] = []
-        stumps, votes = None, np.zeros((3, tiles.n_places))
+        votes = np.zeros((3, engine.n_places))
         for stage in stages:
             # Two rounds tell which labels have a single stump.
             wanted = max(stage, min(2, self.n_stumps))
             with progress("boosting", wanted - len(rounds)) as done:
                 before = len(rounds)
                 while len(rounds) < wanted and active.any():
-                    working = np.flatnonzero(active.reshape(-1, LANES).any(axis=1))
-                    _reweigh(search, working, stumps, votes, log_weights, shift)
-                    stumps = search.per_label(working)
+                    stumps = engine.next(active, votes, shift)
                     leaves = Leaves.of(stumps.sums)
                     shift += np.log(leaves.total)
-                    votes, useful = self._votes(leaves, n_known, search.tie)
+                    votes, useful = self._votes(leaves, engine.n_known, engine.tie)
                     # The first stump is kept whatever it is worth.
                     kept = active & useful if rounds else active
                     active = active & useful
@@ -151,12 +148,12 @@ class AdaBoostRanker(StumpRanker):
                         break
                     votes = np.where(kept, votes, 0.0)
                     if not rounds:
-                        self.first_votes_ = tiles.to_labels(leaves.log_odds())
+                        self.first_votes_ = engine.to_labels(leaves.log_odds())
                     thresholds = bins.threshold(stumps.feature, stumps.cut)
                     made = (stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept)
                     rounds.append(made)
                     done(len(rounds) - before)
-            parts = [tiles.to_labels(np.array(part)) for part in zip(*rounds, strict=True)]
+            parts = [engine.to_labels(np.array(part)) for part in zip(*rounds, strict=True)]
             self._keep([part[:stage] for part in parts], single=parts[-1].sum(axis=0) == 1)
             yield
 
@@ -235,33 +232,3 @@ class Leaves(NamedTuple):
         other = self.weight - self.relevant
         loss = self.relevant * np.exp(-votes) + other * np.exp(votes)
         return np.asarray(loss.sum(axis=0))
-
-
-def _reweigh(
-    search: StumpSearch,
-    working: NDArray[np.int64],
-    stumps: Stumps | None,
-    votes: NDArray[np.float64],
-    log_weights: NDArray[np.float64],
-    shift: NDArray[np.float64],
-) -> None:
-    """Add the votes of the last stumps, if any, to scores, and weigh the rows anew."""
-    tiles, bins = search.tiles, search.bins
-
-    def reweigh(tile: int, rows: slice, codes: NDArray[Any] | None) -> None:
-        mine = slice(tile * LANES, (tile + 1) * LANES)
-        scores = tiles.scores[tile, rows]
-        if stumps is not None and codes is not None:
-            missing = bins.n_values[stumps.feature[mine]]
-            add_label_votes(codes[:, rows], stumps.cut[mine], missing, votes[:, mine], scores)
-        signs, cells = tiles.signs[tile, rows], tiles.cells[tile, rows]
-        gaps = tiles.has_gaps[tile]
-        univariate_weights(scores, signs, log_weights[rows], shift[mine], gaps, cells)
-
-    tasks = []
-    for tile in working:
-        mine = slice(tile * LANES, (tile + 1) * LANES)
-        codes = None if stumps is None else bins.columns(stumps.feature[mine])
-        blocks = row_blocks(len(log_weights), ROWS_PER_TASK)
-        tasks += [partial(reweigh, tile, rows, codes) for rows in blocks]
-    search.run(tasks)

@@ -18,8 +18,8 @@ from deltarank.kernels.votes import (
     univariate_weights,
 )
 from deltarank.labels import LabelSets
+from deltarank.passes.label_stumps import ROWS_PER_TASK
 from deltarank.passes.stumps import Stumps, StumpSearch, aligned_empty
-from deltarank.rankers.stumps import ROWS_PER_TASK
 from deltarank.threads import row_blocks
 
 T = TypeVar("T")

@@ -21,8 +21,6 @@ from deltarank.weights import Weight
 
 # Rows whose features and scores stay in cache while all stumps pass over them.
 ROWS_PER_BLOCK = 128
-# Rows reweighted at a time: scores and cells of a tile stay in cache.
-ROWS_PER_TASK = 8192
 VOTES = {"discrete": "one step for all branches", "real": "a step a branch"}
 
 
