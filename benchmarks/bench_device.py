@@ -105,9 +105,9 @@ def _counted(data):
     if data.engine == "device_small":
         every, derivatives = int(np.prod(data._costs.shape)), data.derivatives
 
-        def counted(points):
+        def counted(points, careful):
             work[Precision.EXACT] += every
-            return derivatives(points)
+            return derivatives(points, careful)
 
         data.derivatives = counted
         return work

@@ -11,6 +11,8 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 ROWS, COLUMNS = 64, 128
+# With two more numbers a cell fewer rows fit into registers.
+WEIGHTED_ROWS = 16
 # Hessians are made in square tiles, from so many rows at a time, by about so many programs.
 TILE, ROWS_AT_A_TIME, PROGRAMS = 128, 64, 1024
 
@@ -76,21 +78,21 @@ def turn_weighted(scores: Any, costs: Any, targets: Any) -> Any:
     A cell's loss is ``cost log(1 + exp(score)) - target score``.
     """
     n_rows, n_columns = scores.shape
-    grid = (triton.cdiv(n_rows, ROWS), triton.cdiv(n_columns, COLUMNS))
+    grid = (triton.cdiv(n_rows, WEIGHTED_ROWS), triton.cdiv(n_columns, COLUMNS))
     sums = torch.empty(grid[0], n_columns, device=scores.device)
     curvatures = torch.empty_like(scores)
     with torch.cuda.device(scores.device):
         _weighted[grid](
             scores, costs, targets, curvatures, sums, n_rows, n_columns,
-            ROWS=ROWS, COLUMNS=COLUMNS,
+            ROWS=WEIGHTED_ROWS, COLUMNS=COLUMNS,
         )  # fmt: skip
     return sums.sum(dim=0, dtype=torch.float64), curvatures
 
 
 @triton.jit
 def _outer(
-    x, curvatures, found, n_rows, width, n_problems, rows_a_part, n_tiles,
-    ROWS: tl.constexpr, TILE: tl.constexpr,
+    high, low, roots, found, n_rows, width, n_problems, rows_a_part, n_tiles,
+    CAREFUL: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     problem, part, tile = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     above = (tile // n_tiles) * TILE + tl.arange(0, TILE)
@@ -99,29 +101,41 @@ def _outer(
     for begin in range(part * rows_a_part, tl.minimum((part + 1) * rows_a_part, n_rows), ROWS):
         row = (begin + tl.arange(0, ROWS)).to(tl.int64)
         there = row < n_rows
-        curvature = tl.load(curvatures + row * n_problems + problem, mask=there, other=0.0)
+        root = tl.load(roots + row * n_problems + problem, mask=there, other=0.0)
         # Columns of x' are rows of x: both factors are read as they lie in memory.
-        left = tl.load(x + above[:, None] + row[None, :] * width, mask=there[None, :], other=0.0)
-        right = tl.load(x + row[:, None] * width + across[None, :], mask=there[:, None], other=0.0)
-        weighted = (right.to(tl.float32) * curvature[:, None]).to(tl.bfloat16)
-        total = tl.dot(left, weighted, total)
+        upper = above[:, None] + row[None, :] * width
+        lower = row[:, None] * width + across[None, :]
+        left = tl.load(high + upper, mask=there[None, :], other=0.0).to(tl.float32)
+        right = tl.load(high + lower, mask=there[:, None], other=0.0).to(tl.float32)
+        if CAREFUL:
+            left += tl.load(low + upper, mask=there[None, :], other=0.0).to(tl.float32)
+            right += tl.load(low + lower, mask=there[:, None], other=0.0).to(tl.float32)
+        left, right = left * root[None, :], right * root[:, None]
+        short_left, short_right = left.to(tl.float16), right.to(tl.float16)
+        total = tl.dot(short_left, short_right, total)
+        if CAREFUL:
+            rest = (right - short_right.to(tl.float32)).to(tl.float16)
+            total = tl.dot(short_left, rest, total)
+            rest = (left - short_left.to(tl.float32)).to(tl.float16)
+            total = tl.dot(rest, short_right, total)
     into = found + (part * n_problems + problem).to(tl.int64) * width * width
     tl.store(into + above[:, None] * width + across[None, :], total)
 
 
-def weighted_products(x: Any, curvatures: Any) -> Any:
-    """Return ``sum_i c_ip x_i x_i'`` (p, w, w) in float64, for x (n, w) in bfloat16.
+def weighted_products(high: Any, low: Any, curvatures: Any, careful: bool) -> Any:
+    """Return ``sum_i c_ip x_i x_i'`` (p, w, w) in float64, for x = high + low (n, w) in float16.
 
-    The width is a multiple of `TILE`. Newton's method asks for no more digits than these have.
+    The width is a multiple of `TILE`. Three digits are seen of each factor, if careful six.
     """
-    (n_rows, width), n_problems = x.shape, curvatures.shape[1]
+    (n_rows, width), n_problems = high.shape, curvatures.shape[1]
     n_tiles = width // TILE
     n_parts = max(1, min(16, PROGRAMS // (n_problems * n_tiles**2)))
-    found = torch.empty(n_parts, n_problems, width, width, device=x.device)
+    found = torch.empty(n_parts, n_problems, width, width, device=high.device)
     rows_a_part = triton.cdiv(triton.cdiv(n_rows, n_parts), ROWS_AT_A_TIME) * ROWS_AT_A_TIME
-    with torch.cuda.device(x.device):
+    with torch.cuda.device(high.device):
+        # Roots on both sides, so that small curvatures stay within the range of float16.
         _outer[n_problems, n_parts, n_tiles**2](
-            x, curvatures, found, n_rows, width, n_problems, rows_a_part, n_tiles,
-            ROWS=ROWS_AT_A_TIME, TILE=TILE, num_warps=8,
+            high, low, curvatures.sqrt(), found, n_rows, width, n_problems, rows_a_part, n_tiles,
+            CAREFUL=careful, ROWS=ROWS_AT_A_TIME, TILE=TILE, num_warps=8,
         )  # fmt: skip
     return found.sum(dim=0, dtype=torch.float64)

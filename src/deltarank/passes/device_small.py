@@ -16,6 +16,7 @@ from deltarank.labels import LabelSets
 from deltarank.passes.device_products import by_parts, tf32_products
 from deltarank.passes.device_rows import arrays_of, dense_rows
 from deltarank.passes.small import LARGEST_LOG_ODDS
+from deltarank.solvers.device_newton import newton_steps
 from deltarank.solvers.solution import Solution
 
 # Hessians of so many multiplications are worth having at every step, for tables of so many cells.
@@ -84,7 +85,8 @@ class DeviceSmallPass:
         self._x = torch.zeros(len(x), self.shape[1], device=self.device)
         self._x[:, : v - 1] = x * (real / self.scale).float()
         self._x[:, v - 1] = 1.0
-        self._short_x = self._x.bfloat16() if self._x.is_cuda else self._x
+        self._high = self._x.half()
+        self._low = (self._x - self._high.float()).half()
         self._costs, self._targets = self._cells(labels, slim, positive_cost)
 
     def _cells(self, labels: LabelSets, mass: Tensor, positive_cost: Any) -> tuple[Tensor, Tensor]:
@@ -126,13 +128,21 @@ class DeviceSmallPass:
         return other
 
     def start(self) -> Tensor:
-        """Return constant scores: the log-odds of each problem."""
+        """Return a part of Newton's step from constant scores, the log-odds of each problem.
+
+        The whole step goes too far for rare labels: it would set the scores of positive rows off
+        from the others by `gain`, where the loss has long ceased to be the parabola it sees.
+        """
         positive = self._targets.sum(dim=0, dtype=torch.float64)
-        negative = self._costs.sum(dim=0, dtype=torch.float64) - positive
+        negative = (self._costs.sum(dim=0, dtype=torch.float64) - positive).clamp(min=0)
+        odds = (positive.log() - negative.log()).nan_to_num()
         point = torch.zeros(self.shape, dtype=torch.float64, device=self.device)
-        odds = (positive.log() - negative.clamp(min=0).log()).nan_to_num()
         point[:, len(self.scale)] = odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        return point
+        _, gradient, hessian = self.derivatives(point, careful=True)
+        step = newton_steps(hessian, gradient)
+        slope = torch.linalg.vecdot(step, gradient)
+        gain = -slope * (1 / positive + 1 / negative).nan_to_num(posinf=0.0)
+        return point + step / gain.clamp(min=1).sqrt()[:, None]
 
     def start_at(self, coef: NDArray[Any], intercept: NDArray[Any]) -> Tensor:
         """Return a start at the coefficients of an earlier fit: see `LocalPass.start_at`."""
@@ -151,8 +161,11 @@ class DeviceSmallPass:
         """Return a start from a solution at another C."""
         return self._tensor(solution.point)
 
-    def derivatives(self, points: Tensor) -> DeviceDerivatives:
-        """Evaluate all problems, each at its own point."""
+    def derivatives(self, points: Tensor, careful: bool = False) -> DeviceDerivatives:
+        """Evaluate all problems, each at its own point.
+
+        Unless `careful`, Hessians are right to about three digits.
+        """
         with tf32_products(self.device, False):
             cells = self._x @ points.float().T
             value, curvatures = self._turn(cells)
@@ -161,7 +174,7 @@ class DeviceSmallPass:
         return DeviceDerivatives(
             value + 0.5 * torch.linalg.vecdot(points, pull),
             pull + gradient,
-            self._hessians(curvatures) + self._penalty,
+            self._hessians(curvatures, careful) + self._penalty,
         )
 
     def _turn(self, cells: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,12 +190,12 @@ class DeviceSmallPass:
         curvatures = self._costs * chances * (1 - chances)
         return losses.sum(dim=0, dtype=torch.float64), curvatures
 
-    def _hessians(self, curvatures: Tensor) -> Tensor:
+    def _hessians(self, curvatures: Tensor, careful: bool) -> Tensor:
         """Return ``sum_i c_ip x_i x_i'`` for every problem p."""
         if curvatures.is_cuda:
             from deltarank.kernels.device_cells import weighted_products
 
-            found: Tensor = weighted_products(self._short_x, curvatures)
+            found: Tensor = weighted_products(self._high, self._low, curvatures, careful)
             return found
         return torch.stack([(self._x.T * c) @ self._x for c in curvatures.T]).double()
 

@@ -10,10 +10,12 @@ from deltarank.solvers.lbfgs import NEGLIGIBLE, SUFFICIENT_DECREASE, VALUE_NOISE
 from deltarank.solvers.solution import Solution
 
 SHORTER, SMALLEST_STEP = 0.25, 1e-6
+# Rounds after which Hessians of few digits are no longer trusted.
+TRUSTED_ROUNDS = 12
 
 
 def device_newton(
-    derivatives: Callable[[Tensor], Any], start: Tensor, *, tol: float, max_iter: int
+    derivatives: Callable[[Tensor, bool], Any], start: Tensor, *, tol: float, max_iter: int
 ) -> Solution:
     """Minimise p problems of v variables, all of them in every round: each is a few operations.
 
@@ -23,32 +25,42 @@ def device_newton(
     Parameters
     ----------
     derivatives : callable
-        ``points (p, v) -> (value (p,), gradient (p, v), hessian (p, v, v))``, all float64.
+        ``(points (p, v), careful) -> (value (p,), gradient (p, v), hessian (p, v, v))``, all
+        float64. Careful Hessians are asked for once a step made by the others has failed.
     start : tensor of shape (p, v)
     tol, max_iter
         See `deltarank.solvers.newton`.
     """
-    point, scale = start, torch.ones_like(start[:, 0])
-    value, gradient, hessian = derivatives(point)
+    point, scale, careful = start, torch.ones_like(start[:, 0]), False
+    value, gradient, hessian = derivatives(point, careful)
     n_iter = torch.ones_like(scale, dtype=torch.int64)
-    for _ in range(1, max_iter):
-        factor, _ = torch.linalg.cholesky_ex(hessian)
-        step = -torch.cholesky_solve(gradient[:, :, None], factor)[:, :, 0]
-        slope = (step * gradient).sum(dim=1)
+    for round_ in range(1, max_iter):
+        step = newton_steps(hessian, gradient)
+        slope = torch.linalg.vecdot(step, gradient)
         converged = -slope / 2 <= tol * value.abs() + NEGLIGIBLE
         trial = point + scale[:, None] * step
         if bool((converged | (scale < SMALLEST_STEP)).all()):
             break
-        found = derivatives(trial)
+        found = derivatives(trial, careful)
         allowed = value + SUFFICIENT_DECREASE * scale * slope + VALUE_NOISE * value.abs()
         good = found.value <= allowed
         point = torch.where(good[:, None], trial, point)
+        n_iter += ~converged
+        if not careful and (round_ >= TRUSTED_ROUNDS or not bool((good | converged).all())):
+            careful = True
+            value, gradient, hessian = derivatives(point, careful)
+            continue
         value = torch.where(good, found.value, value)
         gradient = torch.where(good[:, None], found.gradient, gradient)
         hessian = torch.where(good[:, None, None], found.hessian, hessian)
-        n_iter += ~converged
         scale = torch.where(good, 1.0, SHORTER * scale)
     point = torch.where(converged[:, None], trial, point)
     value = torch.where(converged, value + slope / 2, value)
     diagonal = hessian.diagonal(dim1=1, dim2=2)
     return Solution(point, value, gradient.norm(dim=1), n_iter, converged, diagonal)
+
+
+def newton_steps(hessians: Tensor, gradients: Tensor) -> Tensor:
+    """Return minus the inverse Hessians times the gradients; not a number where one has none."""
+    factors, _ = torch.linalg.cholesky_ex(hessians)
+    return -torch.cholesky_solve(gradients[:, :, None], factors)[:, :, 0]
