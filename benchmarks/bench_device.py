@@ -105,7 +105,7 @@ def _counted(data):
     if data.engine == "device_small":
         every, derivatives = int(np.prod(data._costs.shape)), data.derivatives
 
-        def counted(points, careful):
+        def counted(points, careful=False):
             work[Precision.EXACT] += every
             return derivatives(points, careful)
 

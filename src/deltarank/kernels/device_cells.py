@@ -91,7 +91,7 @@ def turn_weighted(scores: Any, costs: Any, targets: Any) -> Any:
 
 @triton.jit
 def _outer(
-    high, low, roots, found, n_rows, width, n_problems, rows_a_part, n_tiles,
+    high, low, masses, found, n_rows, width, n_problems, rows_a_part, n_tiles,
     CAREFUL: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     problem, part, tile = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -101,41 +101,42 @@ def _outer(
     for begin in range(part * rows_a_part, tl.minimum((part + 1) * rows_a_part, n_rows), ROWS):
         row = (begin + tl.arange(0, ROWS)).to(tl.int64)
         there = row < n_rows
-        root = tl.load(roots + row * n_problems + problem, mask=there, other=0.0)
+        mass = tl.load(masses + row * n_problems + problem, mask=there, other=0.0)
         # Columns of x' are rows of x: both factors are read as they lie in memory.
         upper = above[:, None] + row[None, :] * width
         lower = row[:, None] * width + across[None, :]
-        left = tl.load(high + upper, mask=there[None, :], other=0.0).to(tl.float32)
+        left = tl.load(high + upper, mask=there[None, :], other=0.0)
         right = tl.load(high + lower, mask=there[:, None], other=0.0).to(tl.float32)
         if CAREFUL:
-            left += tl.load(low + upper, mask=there[None, :], other=0.0).to(tl.float32)
-            right += tl.load(low + lower, mask=there[:, None], other=0.0).to(tl.float32)
-        left, right = left * root[None, :], right * root[:, None]
-        short_left, short_right = left.to(tl.float16), right.to(tl.float16)
-        total = tl.dot(short_left, short_right, total)
-        if CAREFUL:
-            rest = (right - short_right.to(tl.float32)).to(tl.float16)
-            total = tl.dot(short_left, rest, total)
-            rest = (left - short_left.to(tl.float32)).to(tl.float16)
-            total = tl.dot(rest, short_right, total)
+            whole = left.to(tl.float32) + tl.load(low + upper, mask=there[None, :], other=0.0)
+            right += tl.load(low + lower, mask=there[:, None], other=0.0)
+            whole, right = whole * mass[None, :], right * mass[:, None]
+            left, short = whole.to(tl.float16), right.to(tl.float16)
+            total = tl.dot(left, (right - short.to(tl.float32)).to(tl.float16), total)
+            total = tl.dot((whole - left.to(tl.float32)).to(tl.float16), short, total)
+        else:
+            short = (right * mass[:, None]).to(tl.bfloat16)
+        total = tl.dot(left, short, total)
     into = found + (part * n_problems + problem).to(tl.int64) * width * width
     tl.store(into + above[:, None] * width + across[None, :], total)
 
 
-def weighted_products(high: Any, low: Any, curvatures: Any, careful: bool) -> Any:
-    """Return ``sum_i c_ip x_i x_i'`` (p, w, w) in float64, for x = high + low (n, w) in float16.
+def weighted_products(curvatures: Any, x: Any, rest: Any = None) -> Any:
+    """Return ``sum_i c_ip x_i x_i'`` (p, w, w) in float64, w a multiple of `TILE`.
 
-    The width is a multiple of `TILE`. Three digits are seen of each factor, if careful six.
+    With x (n, w) in bfloat16, factors have two or three digits; x and a rest, in float16, have six.
     """
-    (n_rows, width), n_problems = high.shape, curvatures.shape[1]
+    (n_rows, width), n_problems, careful = x.shape, curvatures.shape[1], rest is not None
     n_tiles = width // TILE
     n_parts = max(1, min(16, PROGRAMS // (n_problems * n_tiles**2)))
-    found = torch.empty(n_parts, n_problems, width, width, device=high.device)
+    found = torch.empty(n_parts, n_problems, width, width, device=x.device)
     rows_a_part = triton.cdiv(triton.cdiv(n_rows, n_parts), ROWS_AT_A_TIME) * ROWS_AT_A_TIME
-    with torch.cuda.device(high.device):
-        # Roots on both sides, so that small curvatures stay within the range of float16.
+    # Small curvatures stay within the range of float16 as roots on both sides.
+    masses = curvatures.sqrt() if careful else curvatures
+    with torch.cuda.device(x.device):
         _outer[n_problems, n_parts, n_tiles**2](
-            high, low, curvatures.sqrt(), found, n_rows, width, n_problems, rows_a_part, n_tiles,
+            x, rest if careful else x, masses, found,
+            n_rows, width, n_problems, rows_a_part, n_tiles,
             CAREFUL=careful, ROWS=ROWS_AT_A_TIME, TILE=TILE, num_warps=8,
         )  # fmt: skip
     return found.sum(dim=0, dtype=torch.float64)

@@ -359,7 +359,7 @@ class DevicePass:
         for begin in range(0, n_rows, size):
             rows = slice(begin, min(begin + size, n_rows))
             if turned is None:
-                x = Factor.of(block.x[rows], precision)
+                x = Factor.of(block.x[rows], precision, len(coef))
                 cells = forward(x, coef, offset, precision)
             else:
                 cells = torch.addmm(offset, block.x, coef.T)

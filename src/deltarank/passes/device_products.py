@@ -13,6 +13,8 @@ from deltarank.solvers.precision import Precision
 TF32_BITS = -(2**13)
 # Parts of the rows that are multiplied side by side.
 ROW_PARTS = 8
+# Products with so few columns take as long as reading X, and splitting X would take longer.
+NARROW = 64
 
 
 class Factor(NamedTuple):
@@ -23,9 +25,9 @@ class Factor(NamedTuple):
     low: Tensor | None
 
     @classmethod
-    def of(cls, x: Tensor, precision: Precision) -> "Factor":
-        """Split a matrix if products of this precision ask for it."""
-        if precision == Precision.COARSE or not x.is_cuda:
+    def of(cls, x: Tensor, precision: Precision, n_columns: int) -> "Factor":
+        """Split a matrix if products of this precision, with so many columns, ask for it."""
+        if precision == Precision.COARSE or n_columns <= NARROW or not x.is_cuda:
             return cls(x, x, None)
         high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
         return cls(x, high, x - high)
@@ -37,11 +39,11 @@ def forward(x: Factor, coef: Tensor, offset: Tensor, precision: Precision) -> Te
     Terms of a score may nearly cancel, so fine ones may be off by more than their last digits:
     values to be trusted must be exact.
     """
-    exact = precision == Precision.EXACT
+    exact = precision == Precision.EXACT or len(coef) <= NARROW
     with tf32_products(x.whole.device, not exact):
         if exact or x.low is None:
             return torch.addmm(offset, x.whole, coef.T)
-        theta = Factor.of(coef, precision)
+        theta = Factor.of(coef, precision, len(coef))
         found = torch.addmm(offset, x.low, theta.high.T)
         found.addmm_(x.high, theta.low.T)  # type: ignore[union-attr]
         return found.addmm_(x.high, theta.high.T)
@@ -50,21 +52,22 @@ def forward(x: Factor, coef: Tensor, offset: Tensor, precision: Precision) -> Te
 def backward(x: Factor, cells: Tensor, precision: Precision) -> Tensor:
     """Return the gradient cells.T @ x (p, d).
 
-    Exact ones are fine ones: residuals do not cancel within a product, and three products in TF32
-    take less than half the time of one in float32.
+    Exact ones of many columns are fine ones: residuals do not cancel within a product, and three
+    products in TF32 take less than half the time of one in float32.
     """
-    with tf32_products(cells.device, True):
-        mass = Factor.of(cells, precision)
+    n_columns = cells.shape[1]
+    with tf32_products(cells.device, n_columns > NARROW):
+        mass = Factor.of(cells, precision, n_columns)
         found = by_parts(mass.high, x.high)
-        if x.low is None:
+        if x.low is None or mass.low is None:
             return found
         return found + by_parts(mass.low, x.high) + by_parts(mass.high, x.low)
 
 
-def by_parts(left: Tensor, right: Tensor) -> Tensor:
+def by_parts(left: Tensor, right: Tensor, n_parts: int = ROW_PARTS) -> Tensor:
     """Return left.T @ right, parts of the rows at the same time: one product has too few tiles."""
-    n_rows = len(left) // ROW_PARTS * ROW_PARTS
-    shape = (ROW_PARTS, n_rows // ROW_PARTS, -1)
+    n_rows = len(left) // n_parts * n_parts
+    shape = (n_parts, n_rows // n_parts, -1)
     parts = torch.bmm(left[:n_rows].reshape(shape).transpose(1, 2), right[:n_rows].reshape(shape))
     found = parts.sum(dim=0)
     return found if n_rows == len(left) else found.addmm_(left[n_rows:].T, right[n_rows:])

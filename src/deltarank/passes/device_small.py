@@ -23,6 +23,8 @@ from deltarank.solvers.solution import Solution
 LARGEST_WORK, LARGEST_TABLE = 2e12, 2**26
 # Of a table, with its copies for some folds and what is made of it in a step.
 BYTES_PER_CELL = 100
+# A product of few columns is made of so many parts.
+ROW_PARTS = 32
 # Columns of x come in such numbers: see `kernels.device_cells`.
 WIDTH = 128
 
@@ -85,6 +87,7 @@ class DeviceSmallPass:
         self._x = torch.zeros(len(x), self.shape[1], device=self.device)
         self._x[:, : v - 1] = x * (real / self.scale).float()
         self._x[:, v - 1] = 1.0
+        self._short = self._x.bfloat16()
         self._high = self._x.half()
         self._low = (self._x - self._high.float()).half()
         self._costs, self._targets = self._cells(labels, slim, positive_cost)
@@ -138,8 +141,8 @@ class DeviceSmallPass:
         odds = (positive.log() - negative.log()).nan_to_num()
         point = torch.zeros(self.shape, dtype=torch.float64, device=self.device)
         point[:, len(self.scale)] = odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        _, gradient, hessian = self.derivatives(point, careful=True)
-        step = newton_steps(hessian, gradient)
+        _, gradient, hessian = self.derivatives(point)
+        step = newton_steps(hessian, gradient).nan_to_num()
         slope = torch.linalg.vecdot(step, gradient)
         gain = -slope * (1 / positive + 1 / negative).nan_to_num(posinf=0.0)
         return point + step / gain.clamp(min=1).sqrt()[:, None]
@@ -164,12 +167,12 @@ class DeviceSmallPass:
     def derivatives(self, points: Tensor, careful: bool = False) -> DeviceDerivatives:
         """Evaluate all problems, each at its own point.
 
-        Unless `careful`, Hessians are right to about three digits.
+        Unless `careful`, Hessians are right to two or three digits.
         """
         with tf32_products(self.device, False):
             cells = self._x @ points.float().T
             value, curvatures = self._turn(cells)
-            gradient = by_parts(cells, self._x)
+            gradient = by_parts(cells, self._x, ROW_PARTS)
         pull = points @ self._penalty
         return DeviceDerivatives(
             value + 0.5 * torch.linalg.vecdot(points, pull),
@@ -195,7 +198,8 @@ class DeviceSmallPass:
         if curvatures.is_cuda:
             from deltarank.kernels.device_cells import weighted_products
 
-            found: Tensor = weighted_products(self._high, self._low, curvatures, careful)
+            x = (self._high, self._low) if careful else (self._short,)
+            found: Tensor = weighted_products(curvatures, *x)
             return found
         return torch.stack([(self._x.T * c) @ self._x for c in curvatures.T]).double()
 

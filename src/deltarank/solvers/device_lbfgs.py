@@ -25,8 +25,9 @@ from deltarank.solvers.solution import Solution
 
 # A pair (step, change of gradient) whose cosine is below this carries only rounding.
 SMALLEST_COSINE = 1e-8
-# Gaps below this are left to finer products, and so is a problem whose step coarse ones reject.
-COARSE_TOL = 1e-5
+# Gaps below this are left to finer products, and so is a problem whose steps coarse ones reject
+# even when they are short.
+COARSE_TOL, SHORTEST_COARSE_STEP = 1e-5, 0.05
 # A problem whose value fell by less than a tenth of the tolerance in so many rounds has converged:
 # near the limits of float32 the decrement says no more how far the minimum is.
 IDLE_ROUNDS, IDLE_SHARE = 8, 0.1
@@ -201,7 +202,7 @@ class _Batch:
         share = (-slope * step / (2 * excess)).nan_to_num(nan=0.5).clamp(0.1, 0.5)
         self.step[problems] = step * torch.where(values.isfinite(), share, 0.1)
         self.n_iter[problems] += 1
-        stuck = self.step[problems] < (1.0 if give_up else SMALLEST_STEP)
+        stuck = self.step[problems] < (SHORTEST_COARSE_STEP if give_up else SMALLEST_STEP)
         self.stuck[problems] = stuck
         # Values show no more progress: then the decrement counts without a margin.
         self.converged[problems] = stuck & (-slope / 2 <= tol * self.value[problems].abs())
