@@ -67,20 +67,6 @@ def test_the_minimum_is_that_of_the_kernels(features, options):
 
 
 @pytest.mark.usefixtures("on_device")
-@pytest.mark.parametrize("on_device", ["lbfgs"], indirect=True)
-@pytest.mark.parametrize(
-    "options", [{"C": 100.0}, {"C": 10.0, "penalize_intercept": True, "positive_cost": 3.0}]
-)
-def test_problems_that_take_long_are_finished_by_newton(options, monkeypatch):
-    monkeypatch.setattr("deltarank.solvers.device_lbfgs.LONG", 3)
-    ours = LogisticRanker(**options, tol=1e-9).fit(X, Y)
-    other = LogisticRanker(**options, device="cuda", tol=1e-7).fit(X, Y)
-    assert other.converged_.all()
-    assert other.n_iter_.max() < 16
-    assert_allclose(other.objective_, ours.objective_, rtol=1e-6)
-
-
-@pytest.mark.usefixtures("on_device")
 def test_the_objective_reported_is_the_objective():
     ranker = LogisticRanker(weight="uniform", device="cuda").fit(X, Y)
     ranked = (Y.sum(axis=1) > 0) & (Y.sum(axis=1) < M)

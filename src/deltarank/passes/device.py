@@ -22,10 +22,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from deltarank.labels import LabelSets
-from deltarank.passes.device_products import Factor, backward, by_parts, forward, tf32_products
+from deltarank.passes.device_products import Factor, backward, forward, tf32_products
 from deltarank.passes.device_rows import arrays_of, dense_rows
 from deltarank.passes.small import LARGEST_LOG_ODDS
-from deltarank.solvers.device_newton import DeviceDerivatives
 from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.precision import Precision
 from deltarank.solvers.solution import Solution
@@ -408,45 +407,6 @@ class DevicePass:
             mass = torch.where(mine < 0, 0.0, weights)
             flat = places * cells.shape[1] + mine.clamp(min=0)
             cells.view(-1).index_add_(0, flat, mass, alpha=-1)
-
-    @property
-    def has_hessians(self) -> bool:
-        """Whether `derivatives` can be asked for."""
-        return self.places.basis is not None and self.n_folds == 1
-
-    def derivatives(self, points: Tensor, problems: Tensor) -> DeviceDerivatives:
-        """Evaluate few problems exactly, with Hessians of about three digits."""
-        found: Any = self.evaluate(points, problems, Precision.EXACT)
-        coef = self.places.to_coef(points[:, :-1])
-        scaled, offset = (coef * self.places.scale).float(), points[:, -1].float()
-        hessians = [
-            self._hessian(*one) for one in zip(scaled, offset, problems[:, None], strict=True)
-        ]
-        return DeviceDerivatives(found.value, found.gradient, torch.stack(hessians))
-
-    def _hessian(self, coef: Tensor, offset: Tensor, problem: Tensor) -> Tensor:
-        """Return the Hessian (v, v) of one problem of dense features."""
-        places, d = self.places, len(coef)
-        hessian = torch.zeros(d + 1, d + 1, dtype=torch.float64, device=self.device)
-        for block in self.blocks:
-            size = max(1, self._cells // d)
-            for begin in range(0, len(block.weights), size):
-                rows = slice(begin, min(begin + size, len(block.weights)))
-                x = block.x[rows]
-                chances = torch.addmv(offset, x, coef).sigmoid_()
-                mass = self._cell_weights(block, rows, problem, 1)[:, 0] * chances * (1 - chances)
-                with tf32_products(self.device, True):
-                    hessian[:d, :d] += by_parts(x * mass[:, None], x)
-                hessian[-1, :d] += mass @ x
-                hessian[-1, -1] += mass.sum()
-        hessian[:d, -1] = hessian[-1, :d]
-        turn = torch.eye(d + 1, dtype=torch.float64, device=self.device)
-        turn[:d, :d] = places.scale[:, None] * places.to_variables(turn[:d, :d])
-        hessian = turn.T @ hessian @ turn
-        hessian.diagonal()[:d] += 1 / self.C
-        if self.penalize_intercept:
-            hessian += torch.outer(self._intercept_direction, self._intercept_direction) / self.C
-        return hessian
 
     def _cell_weights(self, block: Block, rows: slice, problems: Tensor, width: int) -> Tensor:
         """Return the weights of a block's cells, or of its rows (r, 1) where cells cost alike."""

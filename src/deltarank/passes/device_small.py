@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from deltarank.labels import LabelSets
 from deltarank.passes.device_products import by_parts, tf32_products
 from deltarank.passes.device_rows import arrays_of, dense_rows
 from deltarank.passes.small import LARGEST_LOG_ODDS
-from deltarank.solvers.device_newton import DeviceDerivatives, newton_steps
+from deltarank.solvers.device_newton import newton_steps
 from deltarank.solvers.solution import Solution
 
 # Hessians of so many multiplications are worth having at every step, for tables of so many cells.
@@ -38,6 +38,14 @@ def is_small(X: Any, n_problems: int, device: torch.device) -> bool:
     room = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else np.inf
     work = 2.0 * n_rows * n_problems * n_variables**2
     return work <= LARGEST_WORK and cells <= LARGEST_TABLE and BYTES_PER_CELL * cells <= room
+
+
+class DeviceDerivatives(NamedTuple):
+    """Values (p,), gradients (p, v) and Hessians (p, v, v) of p problems, in float64."""
+
+    value: Tensor
+    gradient: Tensor
+    hessian: Tensor
 
 
 class DeviceSmallPass:

@@ -129,9 +129,7 @@ def _solve_on_device(
     problems = torch.as_tensor(block, device=data.device)
     start = data.start(problems) if start is None else start
     evaluate = _restricted(data.evaluate, problems)
-    hessians = _restricted(data.derivatives, problems) if data.has_hessians else None
-    limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "memory": MEMORY}
-    found: Any = device_lbfgs(evaluate, start, derivatives=hessians, **limits)
+    found: Any = device_lbfgs(evaluate, start, memory=MEMORY, tol=tol, max_iter=max_iter)
     return Solution(*(part.cpu().numpy() for part in found))
 
 

@@ -5,13 +5,11 @@ be dozens of small operations a round; its compact form is a handful of batched 
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from deltarank.solvers.device_newton import device_newton
 from deltarank.solvers.lbfgs import (
     NEGLIGIBLE,
     SAFETY_WITHOUT_HESSIAN,
@@ -30,8 +28,6 @@ SMALLEST_COSINE = 1e-8
 # Gaps below this are left to finer products, and so is a problem whose steps coarse ones reject
 # even when they are short.
 COARSE_TOL, SHORTEST_COARSE_STEP = 1e-5, 0.05
-# So few problems are left to the next precision, and after so many rounds to Newton's method.
-STRAGGLERS, LONG = 16, 60
 # A problem whose value fell by less than a tenth of the tolerance in so many rounds has converged:
 # near the limits of float32 the decrement says no more how far the minimum is.
 IDLE_ROUNDS, IDLE_SHARE = 8, 0.1
@@ -44,12 +40,11 @@ def device_lbfgs(
     tol: float,
     max_iter: int,
     memory: int,
-    derivatives: Callable[[Tensor, Tensor], Any] | None = None,
 ) -> Solution:
     """Minimise p problems of v variables, each with its own step length and its own stop.
 
     The way is made by coarse and fine evaluations; exact ones finish, from all that was learnt.
-    A start close to the minimum needs no way. Few problems that take long are left to Newton.
+    A start close to the minimum needs no way.
 
     Parameters
     ----------
@@ -59,15 +54,9 @@ def device_lbfgs(
         Of float64 tensors.
     tol, max_iter, memory
         See `deltarank.solvers.lbfgs`.
-    derivatives : callable, optional
-        ``(points (q, v), problems (q,)) -> (value, gradient, hessian)``, where that can be had.
     """
     batch = _Batch(start, memory)
     n_rounds = 0
-
-    def left_over(n_rounds: int, is_last: bool) -> int:
-        return STRAGGLERS if not is_last or (derivatives and n_rounds > LONG) else 0
-
     for precision in (Precision.EXACT,) if start.close else Precision:
         is_last = precision == Precision.EXACT
         enough = max(tol, COARSE_TOL) if precision == Precision.COARSE else tol
@@ -78,7 +67,7 @@ def device_lbfgs(
         batch.accept(everything, point, found, enough, moved=n_rounds == 0)
         n_rounds += 1
         active = batch.still_active()
-        while len(active) > left_over(n_rounds, is_last) and n_rounds < max_iter:
+        while len(active) and n_rounds < max_iter:
             trial = batch.point[active] + batch.step[active, None] * batch.direction[active]
             found = evaluate(trial, active, precision)
             n_rounds += 1
@@ -92,10 +81,6 @@ def device_lbfgs(
                 batch.accept(active[good], trial[good], moved, enough)
                 batch.shorten(active[~good], found.value[~good], enough, give_up=not is_last)
             active = batch.still_active()
-    if len(active) and derivatives and n_rounds < max_iter:
-        with_hessians = partial(_of_some, derivatives, active)
-        limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter - n_rounds}
-        batch.finish(active, device_newton(with_hessians, batch.point[active], **limits))
     return batch.solution()
 
 
@@ -222,22 +207,10 @@ class _Batch:
         # Values show no more progress: then the decrement counts without a margin.
         self.converged[problems] = stuck & (-slope / 2 <= tol * self.value[problems].abs())
 
-    def finish(self, problems: Tensor, found: Any) -> None:
-        """Take over what another solver found from here."""
-        self.point[problems], self.value[problems] = found.point, found.value
-        self.diagonal[problems], self.converged[problems] = found.diagonal, found.converged
-        self.n_iter[problems] += found.n_iter
-
     def solution(self) -> Solution:
         """Return where the problems are, still on the device."""
         norm = self.gradient.norm(dim=1)
         return Solution(self.point, self.value, norm, self.n_iter, self.converged, self.diagonal)
-
-
-def _of_some(
-    derivatives: Callable[[Tensor, Tensor], Any], problems: Tensor, points: Tensor, careful: bool
-) -> Any:
-    return derivatives(points, problems)
 
 
 def _times(rows: Tensor, vector: Tensor) -> Tensor:

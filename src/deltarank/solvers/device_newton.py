@@ -1,7 +1,7 @@
 """Batched Newton's method on a device, for problems of few variables."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,20 +18,8 @@ SAFETY = 10.0
 TINY = torch.finfo(torch.float64).tiny
 
 
-class DeviceDerivatives(NamedTuple):
-    """Values (p,), gradients (p, v) and Hessians (p, v, v) of p problems, in float64."""
-
-    value: Tensor
-    gradient: Tensor
-    hessian: Tensor
-
-
 def device_newton(
-    derivatives: Callable[[Tensor, bool], DeviceDerivatives],
-    start: Tensor,
-    *,
-    tol: float,
-    max_iter: int,
+    derivatives: Callable[[Tensor, bool], Any], start: Tensor, *, tol: float, max_iter: int
 ) -> Solution:
     """Minimise p problems of v variables, all of them in every round: each is a few operations.
 
@@ -42,8 +30,8 @@ def device_newton(
     Parameters
     ----------
     derivatives : callable
-        ``(points (p, v), careful) -> DeviceDerivatives``. Careful Hessians are asked for once a
-        step made by the others has failed.
+        ``(points (p, v), careful) -> (value (p,), gradient (p, v), hessian (p, v, v))``, all
+        float64. Careful Hessians are asked for once a step made by the others has failed.
     start : tensor of shape (p, v)
     tol, max_iter
         See `deltarank.solvers.newton`.
