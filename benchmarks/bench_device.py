@@ -1,6 +1,6 @@
 """LogisticRanker on a CUDA device: time, distance from the floor, and distance from the minimum.
 
-    python benchmarks/bench_device.py [mediamill] [cv] [eurlex] [wide] [wider]
+    python benchmarks/bench_device.py [mediamill] [cv] [boosting] [eurlex] [wide] [wider]
 
 Data lie on the device before the clock starts. The gap is Newton's decrement in float64 at the
 solution, for a few labels: an upper estimate of what is left of the objective there.
@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from deltarank import LogisticRankerCV
+from deltarank import AdaBoostRanker, LogisticRankerCV, rank_loss
 from deltarank.labels import LabelSets, label_sets
 from deltarank.passes.path import place, solve
 from deltarank.solvers.precision import Precision
+from deltarank.threads import n_threads
 from deltarank.weights import instance_weights
 from measure import row, seconds, table
 
@@ -230,15 +231,31 @@ def cross_validated():
         print(f"mediamill, 7 Cs x 5 folds, {device}: {seconds(spent)}, C = {ranker.C_}", flush=True)
 
 
+def boosted(n_few=2, n_many=22):
+    """Time a round of AdaBoost for all labels of mediamill, on the device and on the cores."""
+    X, labels = prepared("mediamill")
+    Y = labels.to_csr()
+    for device in ("cuda", "cpu"):
+        spent = {n: [] for n in (n_few, n_many)}
+        for n_stumps in (n_few, *(n_few, n_many) * 3):
+            ranker = AdaBoostRanker(n_stumps=n_stumps, device=device)
+            spent[n_stumps] += [synchronised(lambda ranker=ranker: ranker.fit(X, Y))[0]]
+        a_round = (min(spent[n_many]) - min(spent[n_few])) / (n_many - n_few)
+        loss = rank_loss(Y, ranker.decision_function(X))
+        print(f"mediamill, a round of AdaBoost, {device}: {seconds(a_round)}, rank loss {loss:.5f}")
+
+
 SECTIONS = {
     "mediamill": on_device("mediamill", 1.0),
     "cv": cross_validated,
+    "boosting": boosted,
     "eurlex": on_device("eurlex", 10.0),
     "wide": made(1_000),
     "wider": made(10_000),
 }
 
 if __name__ == "__main__":
+    print(f"{n_threads()} threads on the host")
     RATES = {tf32: rate(tf32) for tf32 in (False, True)}
     print(torch.cuda.get_device_name(), {k: f"{v / 1e12:.0f} TFLOP/s" for k, v in RATES.items()})
     table("LogisticRanker on the device", HEAD)

@@ -32,8 +32,8 @@ from deltarank.threads import row_blocks
 
 # Tensor cores want columns in such numbers.
 COLUMN_PARTS = 8
-# Scores held at a time.
-CELLS_PER_BLOCK = 2**25
+# Scores held at a time: each block adds to all gradients, so few large ones are best.
+CELLS_PER_BLOCK = 2**28
 ROWS_PER_BLOCK = 2**18
 # Above this share of stored values a dense product is the quicker one.
 DENSE_ABOVE = 0.01

@@ -11,8 +11,9 @@ from deltarank.solvers.precision import Precision
 
 # Clears the bits of a float32 that TF32 does not hold.
 TF32_BITS = -(2**13)
-# Parts of the rows that are multiplied side by side.
-ROW_PARTS = 8
+# Parts of the rows are multiplied side by side, so many and as long as the results have so many
+# cells: one small product has too few tiles for a device.
+MOST_PARTS, CELLS_OF_PARTS = 32, 2**23
 # Products with so few columns take as long as reading X, and splitting X would take longer.
 NARROW = 64
 
@@ -64,8 +65,10 @@ def backward(x: Factor, cells: Tensor, precision: Precision) -> Tensor:
         return found + by_parts(mass.low, x.high) + by_parts(mass.high, x.low)
 
 
-def by_parts(left: Tensor, right: Tensor, n_parts: int = ROW_PARTS) -> Tensor:
-    """Return left.T @ right, parts of the rows at the same time: one product has too few tiles."""
+def by_parts(left: Tensor, right: Tensor) -> Tensor:
+    """Return left.T @ right, parts of the rows at the same time."""
+    cells = left.shape[1] * right.shape[1]
+    n_parts = max(1, min(MOST_PARTS, CELLS_OF_PARTS // cells))
     n_rows = len(left) // n_parts * n_parts
     shape = (n_parts, n_rows // n_parts, -1)
     parts = torch.bmm(left[:n_rows].reshape(shape).transpose(1, 2), right[:n_rows].reshape(shape))

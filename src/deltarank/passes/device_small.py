@@ -23,8 +23,6 @@ from deltarank.solvers.solution import Solution
 LARGEST_WORK, LARGEST_TABLE = 2e12, 2**26
 # Of a table, with its copies for some folds and what is made of it in a step.
 BYTES_PER_CELL = 100
-# A product of few columns is made of so many parts.
-ROW_PARTS = 32
 # Columns of x come in such numbers: see `kernels.device_cells`.
 WIDTH = 128
 
@@ -172,7 +170,7 @@ class DeviceSmallPass:
         with tf32_products(self.device, False):
             cells = self._x @ points.float().T
             value, curvatures = self._turn(cells)
-            gradient = by_parts(cells, self._x, ROW_PARTS)
+            gradient = by_parts(cells, self._x)
         pull = points @ self._penalty
         return DeviceDerivatives(
             value + 0.5 * torch.linalg.vecdot(points, pull),

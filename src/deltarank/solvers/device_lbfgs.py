@@ -28,6 +28,8 @@ SMALLEST_COSINE = 1e-8
 # Gaps below this are left to finer products, and so is a problem whose steps coarse ones reject
 # even when they are short.
 COARSE_TOL, SHORTEST_COARSE_STEP = 1e-5, 0.05
+# So few problems go on with the next precision: a round takes as long as reading the data.
+STRAGGLERS = 16
 # A problem whose value fell by less than a tenth of the tolerance in so many rounds has converged:
 # near the limits of float32 the decrement says no more how far the minimum is.
 IDLE_ROUNDS, IDLE_SHARE = 8, 0.1
@@ -67,7 +69,7 @@ def device_lbfgs(
         batch.accept(everything, point, found, enough, moved=n_rounds == 0)
         n_rounds += 1
         active = batch.still_active()
-        while len(active) and n_rounds < max_iter:
+        while len(active) > (0 if is_last else STRAGGLERS) and n_rounds < max_iter:
             trial = batch.point[active] + batch.step[active, None] * batch.direction[active]
             found = evaluate(trial, active, precision)
             n_rounds += 1
