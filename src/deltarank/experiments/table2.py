@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from deltarank.datasets import CATALOGUE, Split, load
 from deltarank.datasets.fetch import is_here
 from deltarank.experiments import Experiment, Job, Row, Table
-from deltarank.experiments.presets import Preset
+from deltarank.experiments.presets import MOST_ROUNDS, Preset
 from deltarank.experiments.published import TABLE2
 from deltarank.experiments.tuning import ALGORITHMS, RIVALS, Tuning
 from deltarank.metrics import rank_loss
@@ -24,7 +24,9 @@ NOTE = (
     "Rank loss of test rows on the original split (image, which has none: mean over random "
     "splits, with the standard deviation). Parameters are chosen by cross-validation inside the "
     "training rows. Linear rankers see raw and standardised features, stumps do not tell them "
-    "apart, and the kernel takes standardised ones."
+    "apart, and the kernel takes standardised ones. Grids of rounds and updates end at "
+    + " and ".join(f"{most} on {name}" for name, most in MOST_ROUNDS.items())
+    + ", where they take long."
 )
 
 
@@ -37,7 +39,7 @@ def jobs(preset: Preset) -> list[Job]:
         n_splits = preset.n_splits if CATALOGUE[name].split == "random" else 1
         found += [
             {"data_set": name, "features": variant, "split": split, "algorithm": algorithm,
-             **preset.tuning()}
+             **preset.tuning(name)}
             for split in range(n_splits)
             for algorithm in COLUMNS
             for variant in VARIANTS
