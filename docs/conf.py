@@ -6,6 +6,8 @@ import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
+from sphinx.ext import autosummary
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
@@ -60,6 +62,8 @@ html_theme_options = {
 html_sidebars = {"index": [], "benchmarks": [], "comparison": [], "faq": []}
 
 autosummary_generate = True
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.",)  # so that a summary does not end there
+autodoc_typehints = "none"  # the parameters tell what they take
 numpydoc_show_class_members = False
 
 # An example that needs a library which is not here is left out.

@@ -7,8 +7,10 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 
 import pytest
+from sklearn.utils._available_if import _AvailableIfDescriptor
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = "".join((ROOT / "docs" / page).read_text() for page in ("reference.rst", "torch.rst"))
@@ -17,6 +19,7 @@ LIBRARIES = {"deltarank.torch": "torch", "deltarank.serving.app": "fastapi"}
 # What is public beside the names in __all__.
 FURTHER = {
     "deltarank.explanations": ["Explanation"],
+    "deltarank.rankers.base": ["Ranker"],
     "deltarank.serving.app": ["create_app"],
     "deltarank.serving.service": ["Limits", "Service"],
     "deltarank.torch": ["PairwiseRankingLoss", "UnivariateRankingLoss"],
@@ -31,13 +34,34 @@ def public_names(module):
     return FURTHER.get(module) or import_module(module).__all__
 
 
-def members(owner):
-    """Yield the public methods and properties of a class that the library defines."""
-    for name in dir(owner):
-        member = inspect.getattr_static(owner, name)
-        member = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
-        if not name.startswith("_") and inspect.isfunction(member):
-            yield name, member
+def homes(owner):
+    return [home for home in inspect.getmro(owner) if home.__module__.startswith("deltarank")]
+
+
+def methods(owner):
+    """Return the public methods and properties of a class that the library defines."""
+    kinds = (property, classmethod, staticmethod, _AvailableIfDescriptor, FunctionType)
+    return sorted(
+        {
+            name
+            for home in homes(owner)
+            for name, member in vars(home).items()
+            if not name.startswith("_") and isinstance(member, kinds)
+        }
+    )
+
+
+def has_example(owner, name):
+    """Tell whether a method's docstring has an example, or that of its class uses it."""
+    for home in homes(owner):
+        member = vars(home).get(name)
+        member = getattr(member, "fget", None) or getattr(member, "fn", None) or member
+        if ">>> " in (getattr(member, "__doc__", None) or ""):
+            return True
+        shown = re.findall(r"(?:>>>|\.\.\.) (.*)", home.__doc__ or "")
+        if any(re.search(rf"\.{name}\b", line) for line in shown):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -51,6 +75,9 @@ def test_every_public_name_has_an_example_and_a_place_in_the_reference(module):
         assert re.search(rf"^   {name}$|``(?:[\w.]+\.)?{name}``", REFERENCE, re.M), name
         if inspect.isclass(thing) or inspect.isfunction(thing):
             assert ">>> " in (thing.__doc__ or ""), f"{module}.{name} has no example"
+        if inspect.isclass(thing):
+            lacking = [method for method in methods(thing) if not has_example(thing, method)]
+            assert not lacking, f"{module}.{name} has no examples of {lacking}"
 
 
 def test_every_name_of_the_reference_is_public():
