@@ -60,6 +60,6 @@ right.legend()
 plt.show()
 
 # %%
-# Probabilities lie on the diagonal; weighted chances are larger, since rows with few labels count
+# Probabilities lie near the diagonal; weighted chances are larger, since rows with few labels count
 # more and rows with none not at all. Rare labels are never more likely than not, so that plain
 # sets leave them out; thresholds made for macro F1 do not.

@@ -64,7 +64,7 @@ def draw(times: Times, path: Path) -> None:
         colour = LABEL_COLOURS[number % len(LABEL_COLOURS)]
         panel.plot(versions, [s / seconds[0] for s in seconds], "o-", color=colour, label=task)
     panel.set_ylabel("time, that of its first release = 1")
-    panel.set_ylim(bottom=0)
+    panel.set_ylim(0, 1.05 * panel.get_ylim()[1])
     figure.legend(loc="outside right center", frameon=False)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(to_svg(figure))
