@@ -1,4 +1,4 @@
-"""Leave modules out of the doctests whose library is not installed."""
+"""Leave out of the doctests modules whose library is not installed, and what Sphinx runs."""
 
 from importlib.util import find_spec
 
@@ -24,4 +24,6 @@ _NEEDS = {
     ],
     "onnxruntime": ["src/deltarank/storage/onnx_export.py", "docs/deploy.md"],
 }
-collect_ignore = [file for name, files in _NEEDS.items() if not find_spec(name) for file in files]
+_SITE = ["docs/conf.py", "docs/_ext", "docs/_build", "docs/generated"]
+_absent = [file for name, files in _NEEDS.items() if not find_spec(name) for file in files]
+collect_ignore = [*_SITE, *_absent]

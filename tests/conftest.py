@@ -1,11 +1,14 @@
 """Settings shared by all tests."""
 
 import os
+import runpy
 import shutil
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 hypothesis.settings.register_profile(
     "deltarank", deadline=None, max_examples=60, derandomize=True, print_blob=True
@@ -20,6 +23,18 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("real data absent: set DELTARANK_DATA to their folder")
     return Path(folder)
+
+
+@pytest.fixture
+def run_example(monkeypatch):
+    """Run an example of the gallery without a window, and return its names."""
+    matplotlib = pytest.importorskip("matplotlib", reason="examples draw figures")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    yield lambda name: runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")

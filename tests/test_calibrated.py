@@ -1,9 +1,7 @@
 """Probabilities and label sets from scores: calibration, thresholds, manners."""
 
 import pickle
-import runpy
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -273,7 +271,6 @@ def test_a_file_is_refused_with_a_way_out(tmp_path):
         save(fitted, tmp_path / "model")
 
 
-def test_the_example_finds_better_sets():
-    path = Path(__file__).parents[1] / "examples" / "label_sets.py"
-    plain, chosen = runpy.run_path(str(path))["main"]()
-    assert chosen > plain + 0.1
+def test_the_example_finds_better_sets(run_example):
+    found = run_example("plot_label_sets")["f1"]
+    assert found["thresholds"] > found["ranker"] + 0.1

@@ -2,9 +2,7 @@
 
 import builtins
 import json
-import runpy
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -302,8 +300,7 @@ def test_a_loaded_model_can_be_exported(rows, tmp_path):
     assert_same_ranking(ranker, tmp_path / "r.onnx", X)
 
 
-def test_the_example_ranks_by_the_graph_alone():
-    path = Path(__file__).parents[1] / "examples" / "rank_with_onnx.py"
-    warm, cold = runpy.run_path(str(path))["main"]()
+def test_the_example_ranks_by_the_graph_alone(run_example):
+    warm, cold = run_example("plot_rank_with_onnx")["rankings"]
     assert warm == ["beach", "ice cream"]
     assert cold[0] == "museum"

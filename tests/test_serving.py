@@ -4,7 +4,6 @@ import builtins
 import http.client
 import json
 import os
-import runpy
 import signal
 import socket
 import subprocess
@@ -495,8 +494,7 @@ class TestPage:
         assert shown == ["</script><b>b</b>", "<img src=x onerror=alert(1)>"]
 
 
-def test_the_example_asks_a_server_of_its_own():
-    path = Path(__file__).parents[1] / "examples" / "serve_and_ask.py"
-    ranking = runpy.run_path(str(path))["main"]()
+def test_the_example_asks_a_server_of_its_own(run_example):
+    ranking = run_example("plot_serve_and_ask")["ranking"]
     assert ranking["labels"][0] == "spicy"
     assert ranking["why"]["above"] == "spicy"

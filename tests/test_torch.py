@@ -1,8 +1,5 @@
 """The losses for networks: equal to the library's own, differentiable, and hard to break."""
 
-import runpy
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -201,8 +198,6 @@ def test_the_module_shows_its_options():
     assert shown == "PairwiseRankingLoss(weight='rank', surrogate='hinge', reduction='mean')"
 
 
-def test_the_example_network_beats_the_linear_ranker():
-    path = Path(__file__).parents[1] / "examples" / "train_network.py"
-    example = runpy.run_path(str(path))
-    linear, network = example["main"](n_epochs=6)
-    assert network < 0.75 * linear
+def test_the_example_network_beats_the_linear_ranker(run_example):
+    example = run_example("plot_train_network")
+    assert example["losses"][5] < 0.75 * example["linear"]

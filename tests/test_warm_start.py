@@ -1,8 +1,5 @@
 """Going on from an earlier fit: more rows, labels that come and go, the same minimum."""
 
-import runpy
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,7 +88,8 @@ def test_other_features_are_refused_with_a_way_out():
         named.fit(frame[["q", "p", "r"]], Y)
 
 
-def test_the_example_goes_on():
-    path = Path(__file__).parents[1] / "examples" / "more_rows.py"
-    warm, fresh = runpy.run_path(str(path))["main"]()
-    assert warm < fresh
+def test_the_example_goes_on(run_example):
+    example = run_example("plot_more_rows")
+    assert all(
+        warm < fresh for warm, fresh in zip(example["warm"][1:], example["fresh"][1:], strict=True)
+    )

@@ -30,6 +30,14 @@ class Explanation(NamedTuple):
         What each feature adds to the difference of the scores.
     intercept : float
         What no feature adds.
+
+    Examples
+    --------
+    >>> why = Explanation(["warmth", "rain"], np.array([0.5, -2.0]), intercept=1.0)
+    >>> why.largest(1)
+    [('rain', -2.0)]
+    >>> why.difference
+    -0.5
     """
 
     features: Sequence[Any]

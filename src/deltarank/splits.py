@@ -42,11 +42,24 @@ class LabelStratifiedKFold:
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds."""
+        """Return the number of folds.
+
+        Examples
+        --------
+        >>> LabelStratifiedKFold(3).get_n_splits()
+        3
+        """
         return self.n_splits
 
     def folds(self, Y: Any) -> NDArray[np.int32]:
-        """Return the fold of each row."""
+        """Return the fold of each row.
+
+        Examples
+        --------
+        >>> folds = LabelStratifiedKFold(2, random_state=0).folds([[1, 0], [0, 1], [1, 0], [0, 1]])
+        >>> bool(folds[0] != folds[2] and folds[1] != folds[3])
+        True
+        """
         labels = label_sets(Y)
         if labels.n_rows < self.n_splits:
             raise ValueError(

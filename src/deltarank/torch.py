@@ -72,7 +72,14 @@ class _RankingLoss(nn.Module):
         self._reduce = choose(REDUCTIONS, reduction, "reduction")
 
     def extra_repr(self) -> str:
-        """Show the options when the module is printed."""
+        """Show the options when the module is printed.
+
+        Examples
+        --------
+        >>> from deltarank.torch import UnivariateRankingLoss
+        >>> UnivariateRankingLoss()
+        UnivariateRankingLoss(weight='rank', surrogate='logistic', reduction='mean')
+        """
         return f"weight={self.weight!r}, surrogate={self.surrogate!r}, reduction={self.reduction!r}"
 
     def forward(self, logits: Tensor, targets: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -80,6 +87,14 @@ class _RankingLoss(nn.Module):
 
         `mask`, shape (n, m), is true where a label is known; unknown ones are left out, whatever
         their logit or target is, and a row is weighed by its known labels.
+
+        Examples
+        --------
+        >>> from deltarank.torch import UnivariateRankingLoss
+        >>> logits, targets = torch.zeros(1, 3), torch.tensor([[1, 0, 0]])
+        >>> known = torch.tensor([[True, True, False]])
+        >>> UnivariateRankingLoss()(logits, targets, mask=known)  # two labels, log 2 each
+        tensor(1.3863)
         """
         known = self._check(logits, targets, mask)
         # Sums of many small terms do not survive half precision.

@@ -41,6 +41,15 @@ class DataSet:
 
     `parts` are the files of the training and the test rows, or one file of all of them, whose rows
     are then split at random. `relevant` tells the label sets of each part, where they were counted.
+
+    Examples
+    --------
+    >>> from deltarank.datasets import CATALOGUE
+    >>> yeast = CATALOGUE["yeast"]
+    >>> yeast.n_train, yeast.n_test, yeast.n_features, yeast.n_labels, yeast.split
+    (1500, 917, 103, 14, 'original')
+    >>> [file.name for file in yeast.files]
+    ['yeast/yeast-train.arff', 'yeast/yeast-test.arff', 'yeast/yeast.xml']
     """
 
     name: str

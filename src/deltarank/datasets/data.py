@@ -10,7 +10,7 @@ from deltarank.datasets.encoder import Encoder
 
 @dataclass(frozen=True)
 class Data:
-    """Rows read from a file.
+    r"""Rows read from a file.
 
     Attributes
     ----------
@@ -23,6 +23,19 @@ class Data:
         How columns of a table became features, to do the same to other rows.
     label_column : str or None
         The column of label lists, of a table that has one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deltarank.datasets import read
+    >>> path = Path(tempfile.mkdtemp(), "items.csv")
+    >>> _ = path.write_text("size,tags\n1,small\n9,large\n")
+    >>> data = read(path)
+    >>> data
+    <Data: 2 rows, 1 dense features, 2 labels>
+    >>> data.label_names, data.Y.toarray().tolist(), data.label_column
+    (('large', 'small'), [[0, 1], [1, 0]], 'tags')
     """
 
     X: Any

@@ -164,7 +164,15 @@ class Encoder:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether features come as a sparse matrix."""
+        """Whether features come as a sparse matrix.
+
+        Examples
+        --------
+        >>> Encoder.fit({"size": [1, 2]}).is_sparse
+        False
+        >>> Encoder.fit({"plot": ["a signal comes from space"]}).is_sparse
+        True
+        """
         n_categories = sum(len(c.values) for c in self.columns if isinstance(c, CategoryColumn))
         has_text = any(isinstance(column, TextColumn) for column in self.columns)
         return has_text or n_categories > MOST_DENSE_CATEGORIES

@@ -21,6 +21,15 @@ class Split:
     """Training and test rows of a data set; features dense or CSR, label sets CSR.
 
     `encoder` tells how columns became features, where they did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> X, Y = np.eye(3), sparse.csr_array(np.eye(3, dtype=np.int8))
+    >>> split = Split(X[:2], Y[:2], X[2:], Y[2:], label_names=("a", "b", "c"))
+    >>> split.X_train.shape, split.Y_test.shape
+    ((2, 3), (1, 3))
     """
 
     X_train: Any
@@ -44,6 +53,17 @@ def load(name: str, *, random_state: Any = 0) -> Split:
         As `deltarank datasets` lists them.
     random_state : int or generator
         Splits the rows of a set that comes in one piece; others have their original split.
+
+    Examples
+    --------
+    With the files of yeast at hand, ``load("yeast")`` is a `Split`. Where they are not, the error
+    says where they are looked for; to a wrong name it says which ones there are:
+
+    >>> try:
+    ...     load("beer")
+    ... except ValueError as error:
+    ...     print(str(error)[:36])
+    unknown data set 'beer'; choose one
     """
     entry = choose(CATALOGUE, name, "data set")
     paths = fetch(entry)
@@ -56,9 +76,27 @@ def load(name: str, *, random_state: Any = 0) -> Split:
 
 
 def statistics(name: str) -> dict[str, Any]:
-    """Return the columns of the paper's Table 1 for a data set, counted from its files.
+    r"""Return the columns of the paper's Table 1 for a data set, counted from its files.
 
     Label sets are those of the training rows, or of all rows where there is no original split.
+
+    Examples
+    --------
+    A set of three rows, made here and entered in the catalogue for the time of the example:
+
+    >>> import os, tempfile
+    >>> from pathlib import Path
+    >>> from unittest.mock import patch
+    >>> from deltarank.datasets.catalogue import File
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name, rows in [("train.svm", "0 1:0.5\n0,1 2:1\n"), ("test.svm", "1 1:0.2 2:1\n")]:
+    ...     _ = (folder / name).write_text(rows)
+    >>> parts = (File("train.svm"), File("test.svm"))
+    >>> tiny = DataSet("tiny", 2, 1, 2, 2, parts, format="libsvm")
+    >>> with patch.dict(CATALOGUE, tiny=tiny), patch.dict(os.environ, DELTARANK_DATA=str(folder)):
+    ...     row = statistics("tiny")
+    >>> row["#train"], row["min"], row["ave."], row["max"]
+    (2, 1, 1.5, 2)
     """
     entry = choose(CATALOGUE, name, "data set")
     split = load(name)

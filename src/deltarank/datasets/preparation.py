@@ -100,7 +100,15 @@ class Preparation:
         return columns
 
     def feature_names(self) -> list[str]:
-        """Return a name a feature: its number, where it has no other."""
+        """Return a name a feature: its number, where it has no other.
+
+        Examples
+        --------
+        >>> Preparation(2, names=("size", "weight")).feature_names()
+        ['size', 'weight']
+        >>> Preparation(2, first_number=1).feature_names()
+        ['1', '2']
+        """
         if self.encoder is not None:
             return self.encoder.feature_names()
         if self.names is not None:
@@ -122,9 +130,19 @@ class Preparation:
     def read_blocks(
         self, path: str | PathLike[str], *, format: str | None = None
     ) -> Iterator[Data]:
-        """Yield the rows of `read` some at a time, so that memory does not grow with the file.
+        r"""Yield the rows of `read` some at a time, so that memory does not grow with the file.
 
         A table whose model has no encoder is read whole: what its columns are, all rows decide.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from deltarank.datasets import read
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "items.csv")
+        >>> _ = path.write_text("size,tags\n1,a\n3,b\n")
+        >>> preparation = Preparation.fit(read(path), scale=False)
+        >>> [block.X.shape for block in preparation.read_blocks(path)]
+        [(2, 1)]
         """
         name = self._checked_format(path, format)
         if self.encoder is None and name not in (*NUMBERED, "arff"):

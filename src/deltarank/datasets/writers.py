@@ -53,7 +53,18 @@ _SUFFIXES = {".svm": "libsvm", ".libsvm": "libsvm", ".xmc": "xmc", ".txt": "xmc"
 
 
 def write(path: str | PathLike[str], X: Any, Y: Any, *, format: str | None = None) -> None:
-    """Write rows in the format named, or told by the name: .svm or .libsvm, .xmc or .txt."""
+    """Write rows in the format named, or told by the name: .svm or .libsvm, .xmc or .txt.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp(), "items.svm")
+    >>> write(path, [[0.5, 0.0], [0.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
+    >>> print(path.read_text(), end="")
+    0,2 1:0.5
+     2:2
+    """
     find_writer(path, format)(path, X, Y)
 
 

@@ -17,6 +17,16 @@ class RankingScorer:
 
     Call it as scikit-learn does, ``scorer(estimator, X, Y)``. The estimator needs
     ``decision_function`` or ``predict_proba``; if Y holds label names, also ``classes_``.
+
+    Examples
+    --------
+    >>> from deltarank import LogisticRanker
+    >>> from deltarank.datasets import SyntheticModel
+    >>> from sklearn.model_selection import cross_val_score
+    >>> X, Y = SyntheticModel.random(n_labels=4, random_state=0).sample(200, random_state=1)
+    >>> scorer = RankingScorer("precision_at_k", {"k": 2})
+    >>> cross_val_score(LogisticRanker(), X, Y, scoring=scorer, cv=2).shape
+    (2,)
     """
 
     metric: str

@@ -103,7 +103,15 @@ class StreamingMetric:
         return found
 
     def update_placed(self, placement: Placement, sample_weight: Any = None) -> None:
-        """Take in a batch whose relevant labels have been placed already."""
+        """Take in a batch whose relevant labels have been placed already.
+
+        Examples
+        --------
+        >>> loss = StreamingMetric("rank_loss")
+        >>> loss.update_placed(place([[1, 0, 0]], [[0.1, 0.9, 0.2]], None))
+        >>> loss.result()
+        1.0
+        """
         values, units = self._rows(placement, **self.options)
         weights = np.array([float(len(values))])
         if sample_weight is not None:
@@ -115,7 +123,17 @@ class StreamingMetric:
         self._n_rows += len(values)
 
     def merge(self, other: "StreamingMetric") -> None:
-        """Take in what another metric of the same kind has seen."""
+        """Take in what another metric of the same kind has seen.
+
+        Examples
+        --------
+        >>> here, there = StreamingMetric("one_error"), StreamingMetric("one_error")
+        >>> here.update([[1, 0]], [[0.9, 0.1]])
+        >>> there.update([[0, 1]], [[0.9, 0.1]])
+        >>> here.merge(there)
+        >>> here.result()
+        0.5
+        """
         if (other.metric, other.options) != (self.metric, self.options):
             raise ValueError(
                 f"only like metrics merge; this is {self.metric} with {self.options}, "

@@ -92,7 +92,7 @@ class AdaBoostRanker(StumpRanker):
     [(2, 5), (2, 5), (2, 5)]
     """
 
-    predict_votes: ClassVar[Any] = staticmethod(predict_label_votes)
+    _predict_votes: ClassVar[Any] = staticmethod(predict_label_votes)
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class Round(NamedTuple):
 class SharedStumpRanker(StumpRanker):
     """Boosting by rounds of one stump with votes for all labels."""
 
-    predict_votes: ClassVar[Any] = staticmethod(predict_shared_votes)
+    _predict_votes: ClassVar[Any] = staticmethod(predict_shared_votes)
     # Scores are this many times the sums of steps.
     score_scale: ClassVar[float] = 1.0
 

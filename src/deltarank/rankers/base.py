@@ -37,7 +37,29 @@ NO_UNKNOWN = (
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
-    """Base of the rankers: `fit` keeps `classes_`, `_scores` gives the scores of checked rows."""
+    """Base of the rankers: `fit` keeps `classes_`, `_scores` gives the scores of checked rows.
+
+    Examples
+    --------
+    What every ranker has:
+
+    >>> from deltarank import LogisticRanker
+    >>> X, Y = [[0.0], [1.0], [2.0]], [{"low"}, {"low", "high"}, {"high"}]
+    >>> ranker = LogisticRanker(C=100).fit(X, Y)
+    >>> ranker.rank([[-1.0], [3.0]], top=1).tolist()
+    [['low'], ['high']]
+    >>> ranker.decision_function([[3.0]]).shape
+    (1, 2)
+    >>> high, low = ranker.marginal_weights([[3.0]])[0]
+    >>> bool(high > 0.9 > 0.1 > low)
+    True
+    >>> ranker.predict([[3.0]])
+    [{'high'}]
+    >>> ranker.score(X, Y)
+    1.0
+    >>> ranker.accepts_missing_values, ranker.accepts_unknown_labels, ranker.estimates_marginals
+    (False, True, True)
+    """
 
     @property
     def accepts_missing_values(self) -> bool:

@@ -24,7 +24,7 @@ class LinearRanker(Ranker):
     coef_: NDArray[Any]
     intercept_: NDArray[Any]
 
-    def set_coefficients(
+    def _set_coefficients(
         self, coef: NDArray[Any], intercept: NDArray[Any], constants: NDArray[Any], dtype: Any
     ) -> None:
         """Keep coefficients; a label with a constant score (not NaN) gets that and nothing else."""

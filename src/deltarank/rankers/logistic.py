@@ -237,7 +237,7 @@ class LogisticRanker(LinearRanker):
         constants: NDArray[Any],
         dtype: Any,
     ) -> None:
-        self.set_coefficients(*coefficients, constants, dtype)
+        self._set_coefficients(*coefficients, constants, dtype)
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.converged | ~np.isnan(constants)
         self.objective_ = solution.value

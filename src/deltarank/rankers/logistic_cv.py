@@ -181,7 +181,7 @@ class LogisticRankerCV(LogisticRanker):
         )
         for name in ("classes_", "_form", "n_features_in_"):
             setattr(ranker, name, getattr(self, name))
-        ranker.set_coefficients(coef, intercept, held_out.constants, held_out.X.dtype)
+        ranker._set_coefficients(coef, intercept, held_out.constants, held_out.X.dtype)
         return scorer(ranker, held_out.X, held_out.Y, sample_weight=held_out.sample_weight)
 
 

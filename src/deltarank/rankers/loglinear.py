@@ -127,6 +127,14 @@ class LogLinearRanker(PairwiseLinearRanker):
         ------
         ranker
             This one, fitted with so many iterations and no more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X, Y = np.array([[0.0], [1.0], [2.0]]), np.array([[1, 0], [1, 0], [0, 1]])
+        >>> ranker = LogLinearRanker(n_iterations=100)
+        >>> [fitted.n_iter_ for fitted in ranker.fit_stages(X, Y, stages=[10, 100])]
+        [10, 100]
         """
         fit = choose(_ALGORITHMS, self.algorithm, "algorithm")
         positive_integer(self.n_iterations, "n_iterations")

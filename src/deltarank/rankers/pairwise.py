@@ -150,15 +150,15 @@ class PairwiseRanker(PairwiseLinearRanker):
     loss : str
         phi(z), or what replaces the sum over pairs:
 
-        ==================== ======================================== ============ ===========
-        "logistic"           log(1 + exp(-z)), the loss of LLLR       inconsistent O(s (m - s))
-        "exponential"        exp(-z), the loss of AdaBoost.MR         inconsistent O(m)
-        "squared"            (1 - z)^2                                inconsistent O(m)
-        "squared_hinge"      max(1 - z, 0)^2                          inconsistent O(m log m)
-        "hinge"              max(1 - z, 0), its kink rounded off      inconsistent O(m log m)
+        ==================== ========================================= ============ ===========
+        "logistic"           log(1 + exp(-z)), the loss of LLLR        inconsistent O(s (m - s))
+        "exponential"        exp(-z), the loss of AdaBoost.MR          inconsistent O(m)
+        "squared"            (1 - z)^2                                 inconsistent O(m)
+        "squared_hinge"      max(1 - z, 0)^2                           inconsistent O(m log m)
+        "hinge"              max(1 - z, 0), its kink rounded off       inconsistent O(m log m)
         "penalized_linear"   -z, and half the squared scores, Eq. (40) consistent   O(m)
-        "all_pairs_squared"  tied pairs count too, Eq. (41)           consistent   O(m)
-        ==================== ======================================== ============ ===========
+        "all_pairs_squared"  tied pairs count too, Eq. (41)            consistent   O(m)
+        ==================== ========================================= ============ ===========
     C : float
         Inverse of the penalty's strength.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable

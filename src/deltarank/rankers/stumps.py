@@ -37,7 +37,7 @@ class StumpRanker(Ranker):
 
     # The parameter that says how many rounds are fitted, for a search over stages.
     rounds_parameter: ClassVar[str] = "n_stumps"
-    predict_votes: ClassVar[Callable[..., None]]
+    _predict_votes: ClassVar[Callable[..., None]]
 
     n_stumps: int
     bins: int | None
@@ -102,6 +102,17 @@ class StumpRanker(Ranker):
         ------
         ranker
             This one, fitted with so many rounds and no more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from deltarank import AdaBoostRanker
+        >>> X = np.arange(6.0)[:, None]
+        >>> Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
+        >>> for ranker in AdaBoostRanker(n_stumps=3).fit_stages(X, Y, stages=[1, 3]):
+        ...     print(ranker.score(X, Y))
+        0.8333333333333334
+        1.0
         """
         self._check_numbers()
         stages = check_stages(stages, self.n_stumps)
@@ -139,6 +150,16 @@ class StumpRanker(Ranker):
         Yields
         ------
         scores : array of shape (n, m)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from deltarank import AdaBoostRanker, rank_loss
+        >>> X = np.arange(6.0)[:, None]
+        >>> Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
+        >>> ranker = AdaBoostRanker(n_stumps=3).fit(X, Y)
+        >>> [round(rank_loss(Y, s), 3) for s in ranker.staged_decision_function(X, at=[1, 3])]
+        [0.167, 0.0]
         """
         check_is_fitted(self)
         stages = check_stages(at, self.n_stumps)
@@ -181,7 +202,7 @@ class StumpRanker(Ranker):
 
         def add(rows: slice) -> None:
             block = X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
-            type(self).predict_votes(block, features, thresholds, votes, scores[rows])
+            type(self)._predict_votes(block, features, thresholds, votes, scores[rows])
 
         if len(features):
             run([partial(add, rows) for rows in row_blocks(X.shape[0], ROWS_PER_BLOCK)])

@@ -62,7 +62,20 @@ class Rankings(BaseModel):
 
 
 def create_app(service: Service) -> FastAPI:
-    """Return the ASGI application that serves a model."""
+    """Return the ASGI application that serves a model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deltarank import LogisticRanker, save
+    >>> from deltarank.serving.service import Limits
+    >>> path = Path(tempfile.mkdtemp(), "weather.delta")
+    >>> save(LogisticRanker().fit([[30.0], [2.0]], [{"beach"}, {"museum"}]), path)
+    >>> app = create_app(Service.load(path, Limits()))
+    >>> sorted({route.path for route in app.routes} & {"/rank", "/model", "/health"})
+    ['/health', '/model', '/rank']
+    """
     app = FastAPI(
         title="DeltaRank",
         version=__version__,

@@ -19,7 +19,13 @@ _CHOICES_SHOWN = 1000
 
 @dataclass(frozen=True)
 class Limits:
-    """What a single request may cost."""
+    """What a single request may cost.
+
+    Examples
+    --------
+    >>> Limits(rows=10)
+    Limits(rows=10, bytes=1048576, seconds=10.0)
+    """
 
     rows: int = 1000
     bytes: int = 1 << 20
@@ -28,7 +34,22 @@ class Limits:
 
 @dataclass(frozen=True)
 class Service:
-    """A model that answers; `examples` are items to try."""
+    """A model that answers; `examples` are items to try.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deltarank import LogisticRanker, save
+    >>> path = Path(tempfile.mkdtemp(), "weather.delta")
+    >>> save(LogisticRanker().fit([[30.0], [2.0]], [{"beach"}, {"museum"}]), path)
+    >>> service = Service.load(path, Limits())
+    >>> service.warm_up()
+    >>> service.about()["labels"]
+    ['beach', 'museum']
+    >>> [found] = service.rank([[25.0]], top=1, explain=False)
+    >>> found["labels"]
+    ['beach']
+    """
 
     model: Model
     limits: Limits = field(default_factory=Limits)

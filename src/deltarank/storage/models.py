@@ -71,12 +71,36 @@ def load(path: str | PathLike[str]) -> Any:
     """Read a ranker from a file; its arrays stay on disk, mapped into memory.
 
     Everything is checked first: a damaged or foreign file is refused with `ModelFileError`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deltarank import LogisticRanker, load, save
+    >>> path = Path(tempfile.mkdtemp(), "weather.delta")
+    >>> ranker = LogisticRanker().fit([[30.0], [2.0]], [{"beach"}, {"museum"}])
+    >>> save(ranker, path)
+    >>> load(path).rank([[25.0]])
+    array([['beach', 'museum']], dtype='<U6')
     """
     return load_with_extra(path)[0]
 
 
 def load_with_extra(path: str | PathLike[str]) -> tuple[Any, Any]:
-    """Read a ranker and what was kept beside it."""
+    """Read a ranker and what was kept beside it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deltarank import LogisticRanker, save
+    >>> path = Path(tempfile.mkdtemp(), "weather.delta")
+    >>> ranker = LogisticRanker().fit([[30.0], [2.0]], [{"beach"}, {"museum"}])
+    >>> save(ranker, path, extra={"unit": "degrees"})
+    >>> ranker, extra = load_with_extra(path)
+    >>> extra
+    {'unit': 'degrees'}
+    """
     path = Path(path)
     arrays, strings = read_tensors(path)
     found = strings.get("deltarank_format")

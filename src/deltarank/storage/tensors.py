@@ -30,7 +30,21 @@ _LARGEST_HEADER = 100_000_000  # that of the safetensors library
 
 
 class ModelFileError(ValueError):
-    """A model file that is damaged, or not one."""
+    """A model file that is damaged, or not one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deltarank import load
+    >>> path = Path(tempfile.mkdtemp(), "model.delta")
+    >>> _ = path.write_bytes(b"PK")
+    >>> try:
+    ...     load(path)
+    ... except ModelFileError as error:
+    ...     print(error.path == str(path), error.problem[:16])
+    True not a model file
+    """
 
     def __init__(self, path: str | PathLike[str], problem: str) -> None:
         self.path, self.problem = fspath(path), problem

@@ -40,7 +40,13 @@ class BipartiteProblem:
             raise ValueError(f"relevances must be at most 1; got {self.relevances.max()}")
 
     def rank_risk(self, scores: Any) -> float:
-        """Return the chance that two draws differ in relevance and are misordered, Eq. (42)."""
+        """Return the chance that two draws differ in relevance and are misordered, Eq. (42).
+
+        Examples
+        --------
+        >>> BipartiteProblem([0.5, 0.5], [1.0, 0.0]).rank_risk([0.0, 0.0])
+        0.25
+        """
         scores = self._check_scores(scores)
         first, second = scores[:, None], scores[None, :]
         misordered = (first < second) + 0.5 * (first == second)
@@ -52,11 +58,23 @@ class BipartiteProblem:
         return self.rank_risk(scores) - self.rank_risk(self.relevances)
 
     def surrogate_risk(self, scores: Any, loss: str) -> float:
-        """Return the expected exponential, logistic, ... loss of a draw."""
+        """Return the expected exponential, logistic, ... loss of a draw.
+
+        Examples
+        --------
+        >>> BipartiteProblem([0.5, 0.5], [1.0, 0.0]).surrogate_risk([0.0, 0.0], "exponential")
+        1.0
+        """
         return float(self.prior @ self._expected(choose(LOSSES, loss, "loss"), scores))
 
     def surrogate_regret(self, scores: Any, loss: str) -> float:
-        """Return the expected loss less the least there is."""
+        """Return the expected loss less the least there is.
+
+        Examples
+        --------
+        >>> BipartiteProblem([0.5, 0.5], [0.5, 0.0]).surrogate_regret([0.0, 0.0], "exponential")
+        0.5
+        """
         phi = choose(LOSSES, loss, "loss")
         if phi.bayes_risk is None:
             raise ValueError(f"the {loss} loss has no least expectation; choose another")

@@ -85,15 +85,34 @@ class LabelDistribution:
         return cls(table)
 
     def weights(self, weight: Weight = "rank") -> Floats:
-        """Return w(y) of every label set, not normalised."""
+        """Return w(y) of every label set, not normalised.
+
+        Examples
+        --------
+        >>> LabelDistribution({"10": 0.5, "11": 0.5}).weights()  # of 00, 01, 10 and 11
+        array([0., 1., 1., 0.])
+        """
         return instance_weights(self.labelings, weight, normalize=False)
 
     def mean_weight(self, weight: Weight = "rank") -> float:
-        """Return W = E[w(Y)], Eq. (22)."""
+        """Return W = E[w(Y)], Eq. (22).
+
+        Examples
+        --------
+        >>> LabelDistribution({"10": 0.5, "11": 0.5}).mean_weight()
+        0.5
+        """
         return float(self.weights(weight) @ self.probabilities)
 
     def pair_weights(self, weight: Weight = "rank") -> Floats:
-        """Return Delta_ij^uv = E[w(Y) 1{Y_i = u, Y_j = v}] as an array [u, v, i, j], Eq. (22)."""
+        """Return Delta_ij^uv = E[w(Y) 1{Y_i = u, Y_j = v}] as an array [u, v, i, j], Eq. (22).
+
+        Examples
+        --------
+        >>> delta = LabelDistribution({"10": 0.75, "01": 0.25}).pair_weights()
+        >>> float(delta[1, 0, 0, 1]), float(delta[0, 1, 0, 1])
+        (0.75, 0.25)
+        """
         mass = self.weights(weight) * self.probabilities
         sides = [1 - self.labelings.astype(float), self.labelings.astype(float)]
         return np.array([[(mass[:, None] * a).T @ b for b in sides] for a in sides])
@@ -103,7 +122,13 @@ class LabelDistribution:
         return (self.weights(weight) * self.probabilities) @ self.labelings.astype(float)
 
     def relevances(self, weight: Weight = "rank") -> Floats:
-        """Return eta_i = Delta_i^1 / W, the weighted chance that label i is relevant, Eq. (23)."""
+        """Return eta_i = Delta_i^1 / W, the weighted chance that label i is relevant, Eq. (23).
+
+        Examples
+        --------
+        >>> LabelDistribution({"10": 0.3, "01": 0.1, "11": 0.6}).relevances()
+        array([0.75, 0.25])
+        """
         mean = self.mean_weight(weight)
         if mean == 0:
             raise ValueError(
@@ -113,13 +138,25 @@ class LabelDistribution:
         return np.clip(self.marginal_weights(weight) / mean, 0.0, 1.0)
 
     def risk(self, scores: Any, weight: Weight = "rank") -> float:
-        """Return the expected rank loss of the scores, Eq. (5). Infinite scores are allowed."""
+        """Return the expected rank loss of the scores, Eq. (5). Infinite scores are allowed.
+
+        Examples
+        --------
+        >>> LabelDistribution({"10": 0.75, "01": 0.25}).risk([1.0, 0.0])
+        0.25
+        """
         scores = self.check_scores(scores)
         both = self.pair_weights(weight)[1, 0]
         return float((both * _misordered(scores)).sum())
 
     def bayes_scores(self, weight: Weight = "rank") -> Floats:
-        """Return scores no others beat: the marginal weights, Eq. (20)."""
+        """Return scores no others beat: the marginal weights, Eq. (20).
+
+        Examples
+        --------
+        >>> LabelDistribution({"10": 0.75, "01": 0.25}).bayes_scores()
+        array([0.75, 0.25])
+        """
         return self.marginal_weights(weight)
 
     def bayes_risk(self, weight: Weight = "rank") -> float:
@@ -149,7 +186,13 @@ class LabelDistribution:
         return float((gaps * _misordered(self.check_scores(scores))).sum())
 
     def check_scores(self, scores: Any) -> Floats:
-        """Return scores as an array of one value a label, or refuse them."""
+        """Return scores as an array of one value a label, or refuse them.
+
+        Examples
+        --------
+        >>> LabelDistribution({"10": 0.75, "01": 0.25}).check_scores([2, 1])
+        array([2., 1.])
+        """
         array = np.asarray(scores, dtype=float)
         if array.shape != (self.n_labels,):
             raise ValueError(

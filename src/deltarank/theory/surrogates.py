@@ -218,7 +218,8 @@ def _all_pairs_squared_minimizer(distribution: LabelDistribution, weight: Weight
     return relevance - relevance.mean()
 
 
-def _univariate(name: str, consistent: bool) -> Surrogate:
+def univariate(name: str, consistent: bool) -> Surrogate:
+    """Return the surrogate that sums a loss of `LOSSES` over labels, Eq. (11) and (12)."""
     loss = LOSSES[name]
     return Surrogate(
         partial(_univariate_risk, loss), partial(_univariate_minimizer, loss), consistent
@@ -233,11 +234,11 @@ def _pairwise(name: str) -> Surrogate:
 
 
 SURROGATES: dict[str, Surrogate] = {
-    "univariate exponential": _univariate("exponential", consistent=True),
-    "univariate logistic": _univariate("logistic", consistent=True),
-    "univariate squared": _univariate("squared", consistent=True),
-    "univariate squared hinge": _univariate("squared_hinge", consistent=True),
-    "univariate hinge": _univariate("hinge", consistent=False),
+    "univariate exponential": univariate("exponential", consistent=True),
+    "univariate logistic": univariate("logistic", consistent=True),
+    "univariate squared": univariate("squared", consistent=True),
+    "univariate squared hinge": univariate("squared_hinge", consistent=True),
+    "univariate hinge": univariate("hinge", consistent=False),
     "pairwise exponential": _pairwise("exponential"),
     "pairwise logistic": _pairwise("logistic"),
     "pairwise squared": _pairwise("squared"),
