@@ -189,6 +189,12 @@ class TestCheckpoint:
             with pytest.raises(ValueError, match="other data or other parameters"):
                 LogisticRanker(**options).fit(*case)
 
+    def test_a_fit_killed_before_its_first_block_can_start_again(self, tmp_path):
+        left = tmp_path / ".fit.json.0123abcd.unfinished"
+        left.write_text("{")
+        LogisticRanker(prune=0.1, checkpoint=str(tmp_path)).fit(X, Y[:, :12])
+        assert not left.exists()
+
     def test_a_damaged_block_and_a_foreign_folder_are_named(self, tmp_path):
         options = {"prune": 0.1, "checkpoint": str(tmp_path / "blocks")}
         LogisticRanker(**options).fit(X, Y[:, :12])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from deltarank.files import whole_file, write_whole
+from deltarank.files import is_unfinished, whole_file, write_whole
 
 # Rises when blocks come to hold something else.
 FORMAT = 1
@@ -31,7 +31,7 @@ class Checkpoint:
         about = self.folder / "fit.json"
         mine = {"format": FORMAT, "fingerprint": fingerprint}
         if not about.exists():
-            if self.folder.is_dir() and any(self.folder.iterdir()):
+            if self.folder.is_dir() and not all(map(is_unfinished, self.folder.iterdir())):
                 raise ValueError(
                     f"checkpoint must be a new or empty folder, or one of this very fit; "
                     f"{folder} holds other files"
