@@ -199,6 +199,16 @@ def test_a_promise_of_much_allocates_nothing(path):
             load(path)
 
 
+def test_a_file_too_large_for_the_memory_left_is_a_memory_error_that_names_it(path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(12, "Cannot allocate memory")
+
+    save(fitted("LogisticRanker"), path)
+    monkeypatch.setattr("mmap.mmap", full)
+    with pytest.raises(MemoryError, match=r"ranker.model does not fit into the memory"):
+        load(path)
+
+
 def forged(path, change, name="LogisticRanker"):
     """Save a ranker, then change what the file holds, with a checksum that is right."""
     save(fitted(name), path)

@@ -29,7 +29,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     _remove_unfinished(path)
     handle, temporary = _new_file(path)
     try:
-        with os.fdopen(handle, "wb") as file, named_errors(path):
+        with named_errors(path), os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

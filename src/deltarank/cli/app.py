@@ -1,5 +1,7 @@
 """Commands; thin: parse, call, show. Heavy imports stay inside them, so that --help is instant."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -105,12 +107,26 @@ def reproduce(
 def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
     try:
-        with bars():
-            app()
+        try:
+            with bars():
+                app()
+        finally:
+            _flush()
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except MemoryError as error:
+        _fail(f"not enough memory ({error})" if str(error) else "not enough memory")
     except (ValueError, ImportError) as error:
         _fail(str(error))
+
+
+def _flush() -> None:
+    """Write out what is left; the interpreter, at its end, would fail with a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 def _fail(problem: str) -> NoReturn:
