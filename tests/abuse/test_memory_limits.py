@@ -4,6 +4,7 @@ Each try is a process forked from one that has everything loaded, with room for 
 """
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -35,11 +36,14 @@ def test_little_memory_is_an_error_or_enough(tally, tmp_path, work):
 
 def test_the_command_says_so_in_a_line(tally, tmp_path):
     counts = tally("memory", "deltarank fit")
-    write_recipes(tmp_path / "rows.jsonl", 60_000)
-    for megabytes in (1500, 1600, 1700, 1800, 2000):
+    write_recipes(tmp_path / "rows.jsonl", 250_000)
+    few = dict.fromkeys(("DELTARANK_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2")
+    # Enough to load all libraries, so that it is the rows that find no room.
+    for megabytes in (950, 1000, 2000):
         limit = megabytes << 20
         process = start(
             "fit", tmp_path / "rows.jsonl", "--model", tmp_path / "m.delta",
+            env={**os.environ, **few},
             preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_AS, (n, n)),
         )  # fmt: skip
         _, err = process.communicate(timeout=120)
@@ -50,4 +54,5 @@ def test_the_command_says_so_in_a_line(tally, tmp_path):
             counts.refused()
         else:
             counts.lost(f"{megabytes} MB: {process.returncode} {err[-300:]}")
+    assert counts.counts["refused"], "memory was never too little, so nothing was tested"
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
