@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import feather, ipc
+from pyarrow import feather, ipc, parquet
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -224,6 +224,14 @@ def test_one_reader_that_ends_does_not_shorten_the_cells_of_another(tmp_path):
     first.close()
     assert [block.X.tolist() for block in second] == [[[2.0]]]
     assert csv.field_size_limit() == before
+
+
+def test_a_parquet_file_with_a_name_that_is_no_text_is_refused(file):
+    sink = io.BytesIO()
+    parquet.write_table(pa.table({"size": [1.0], "tags": ["x"]}), sink, store_schema=False)
+    path = file(sink.getvalue().replace(b"size", b"siz\x86"))
+    with pytest.raises(DataFileError, match="must be UTF-8; got"):
+        read(path, format="parquet", labels="tags")
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -43,7 +43,8 @@ def test_a_damaged_model_is_refused_or_the_same(tally, tmp_path, name):
     counts = tally("model files", name)
     path = tmp_path / "ranker.model"
     encoder = Encoder.fit({"a": [1, 2], "t": ["red hat", "hat"]}, {"t": "text"})
-    save(fitted(name, "sets"), path, extra={"encoder": encoder.to_json(), "names": NAMES})
+    ranker = fitted(name, "sets")
+    save(ranker, path, extra={"encoder": encoder.to_json(), "names": NAMES})
     expected, content = whole(path), path.read_bytes()
     rng = random.Random(name)
     for _ in range(N_MODELS):
@@ -57,7 +58,7 @@ def test_a_damaged_model_is_refused_or_the_same(tally, tmp_path, name):
         else:
             counts.judge(found == expected, "another model")
     path.write_bytes(content)
-    assert np.array_equal(load(path).rank(X), fitted(name, "sets").rank(X))
+    assert np.array_equal(load(path).rank(X), ranker.rank(X))
     assert counts.counts["refused"] > 0.9 * N_MODELS
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -106,6 +106,14 @@ def reproduce(
 
 def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
+    # Told only when the error, and with it all that its traceback held in memory, is forgotten.
+    problem = _run()
+    typer.echo(f"deltarank: {problem}", err=True)
+    raise SystemExit(1)
+
+
+def _run() -> str:
+    """Run the command, which exits; return what went wrong if it does not."""
     try:
         try:
             with bars():
@@ -113,11 +121,12 @@ def main() -> None:
         finally:
             _flush()
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except MemoryError as error:
-        _fail(f"not enough memory ({error})" if str(error) else "not enough memory")
+        return f"not enough memory ({error})" if str(error) else "not enough memory"
     except (ValueError, ImportError) as error:
-        _fail(str(error))
+        return str(error)
+    raise SystemExit
 
 
 def _flush() -> None:
@@ -127,8 +136,3 @@ def _flush() -> None:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OSError(error.errno, error.strerror, "standard output") from None
-
-
-def _fail(problem: str) -> NoReturn:
-    typer.echo(f"deltarank: {problem}", err=True)
-    raise SystemExit(1)

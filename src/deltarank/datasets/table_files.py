@@ -206,6 +206,8 @@ def _with_pyarrow(
                 cells = {name: _arrow_cells(table[name]) for name in table.column_names}
                 yield Table(cells, table.num_rows, first_row=n_read)
                 n_read += table.num_rows
+    except UnicodeDecodeError as error:
+        raise DataFileError(path, f"names must be UTF-8; got {error.object!r}") from None
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
