@@ -3,10 +3,10 @@
     python benchmarks/guard.py BASE [HEAD] [--limit 1.25] [--record NAME]
 
 BASE and HEAD are commits; without HEAD it is the working tree. Each is installed into an
-environment of its own, and the tasks run in turn, base, head, base, head, so that a busy moment
-hits both; the best time of each counts. Exits with status 1 if head is slower anywhere than the
-limit allows. With --record the times of head are kept in `history.csv` under a name, such as a
-release.
+environment of its own and runs the tasks once, uncounted, to compile its kernels. Then they run in
+turn, base, head, base, head, so that a busy moment hits both; the best time of each counts. Exits
+with status 1 if head is slower anywhere than the limit allows. With --record the times of head are
+kept in `history.csv` under a name, such as a release.
 """
 
 import argparse
@@ -16,7 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,11 +68,19 @@ print(json.dumps(found))
 """
 
 
-def environment(source, folder):
-    """Install a source tree into a new environment; return its Python."""
+def note(text):
+    """Tell whoever waits how far it is."""
+    print(f"{time.strftime('%X')} {text}", file=sys.stderr, flush=True)
+
+
+def environment(source, folder, threads):
+    """Install a source tree into a new environment, compile its kernels, return its Python."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", str(source)], check=True)
+    note(f"installed {source}")
+    measured(python, threads)
+    note(f"compiled {source}")
     return python
 
 
@@ -98,8 +108,9 @@ def measured(python, threads):
 def compare(base, head, threads):
     """Return the best times of both, task by task, taken in turn."""
     best = {}
-    for _ in range(TURNS):
+    for turn in range(TURNS):
         for side, python in (("base", base), ("head", head)):
+            note(f"turn {turn + 1} of {TURNS}: {side}")
             for task, spent in measured(python, threads).items():
                 key = task, side
                 best[key] = min(spent, best.get(key, spent))
@@ -135,10 +146,9 @@ def main():
         trees = checked_out(options.base, folder / "base-tree"), ROOT
         if options.head:
             trees = trees[0], checked_out(options.head, folder / "head-tree")
-        pythons = [
-            environment(tree, folder / name)
-            for tree, name in zip(trees, ("base", "head"), strict=True)
-        ]
+        places = folder / "base", folder / "head"
+        with ThreadPoolExecutor(2) as pool:
+            pythons = list(pool.map(environment, trees, places, [options.threads] * 2))
         best = compare(*pythons, options.threads)
     tasks = list(dict.fromkeys(task for task, _ in best))
     print(f"| task | {options.base} | {options.head or 'working tree'} | head / base |")

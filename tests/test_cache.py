@@ -85,6 +85,17 @@ def test_a_damaged_copy_is_read_anew(file, tmp_path):
         assert same(read(file, cache=folder), expected)
 
 
+def test_a_copy_whose_header_seems_shorter_or_longer_is_read_anew(file, tmp_path):
+    folder = tmp_path / "cache"
+    expected = read(file, cache=folder)
+    (kept,) = folder.iterdir()
+    content = kept.read_bytes()
+    length = int.from_bytes(content[4:8], "little")
+    for change in (-1, 1, 40):
+        kept.write_bytes(content[:4] + (length + change).to_bytes(4, "little") + content[8:])
+        assert same(read(file, cache=folder), expected)
+
+
 KILL_WRITERS = """
 import os, signal, sys, time
 import numpy as np

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from deltarank.cli import main
+
 COMMAND = [str(Path(sys.executable).parent / "deltarank")]
 
 
@@ -183,3 +185,24 @@ class TestDatasets:
         assert process.wait(timeout=60) == 0
         assert b"writing out.txt.xz" in shown
         assert b"0:00:0" in shown
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_is_told_in_a_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "datasets", "example"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.endswith("No space left on device\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_too_little_memory_is_told_in_a_line(monkeypatch, capsys):
+    def starve():
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("deltarank.cli.app.app", starve)
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    assert capsys.readouterr().err == "deltarank: not enough memory (Unable to allocate 9 TiB)\n"

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -32,6 +33,10 @@ JOBS = [{"number": n, "power": 2} for n in range(8)]
 def slow_square(number, power):
     time.sleep(0.1)
     return {"square": number**power}
+
+
+def hears_interrupts(number, power):
+    return {"hears": signal.getsignal(signal.SIGINT) is not signal.SIG_IGN}
 
 
 def refuse(**job):
@@ -74,6 +79,22 @@ class TestRunner:
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(lines[:3]) + lines[3][:20])
         assert without_times(run_jobs(slow_square, JOBS, path)) == without_times(whole)
+
+    def test_a_full_disk_is_told_with_the_file(self, tmp_path, monkeypatch):
+        def full(_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match=r"No space left on device: '.*rows\.jsonl'"):
+            run_jobs(slow_square, JOBS[:1], tmp_path / "rows.jsonl")
+
+    def test_workers_leave_ctrl_c_to_the_command(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("DELTARANK_NUM_THREADS", "2")
+        heard = signal.getsignal(signal.SIGINT)
+        get_reusable_executor().shutdown(kill_workers=True)
+        rows = run_jobs(hears_interrupts, JOBS[:4], tmp_path / "rows.jsonl")
+        assert [row["hears"] for row in rows] == [False] * 4
+        assert signal.getsignal(signal.SIGINT) is heard
 
     def test_a_damaged_line_is_named(self, tmp_path):
         path = tmp_path / "rows.jsonl"

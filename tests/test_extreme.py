@@ -189,13 +189,22 @@ class TestCheckpoint:
             with pytest.raises(ValueError, match="other data or other parameters"):
                 LogisticRanker(**options).fit(*case)
 
+    def test_a_fit_killed_before_its_first_block_can_start_again(self, tmp_path):
+        left = tmp_path / ".fit.json.0123abcd.unfinished"
+        left.write_text("{")
+        LogisticRanker(prune=0.1, checkpoint=str(tmp_path)).fit(X, Y[:, :12])
+        assert not left.exists()
+
     def test_a_damaged_block_and_a_foreign_folder_are_named(self, tmp_path):
         options = {"prune": 0.1, "checkpoint": str(tmp_path / "blocks")}
         LogisticRanker(**options).fit(X, Y[:, :12])
         block = tmp_path / "blocks" / "block-000000.npz"
-        block.write_bytes(block.read_bytes()[:-100])
-        with pytest.raises(ValueError, match=r"block-000000.npz is damaged .*delete it"):
-            LogisticRanker(**options).fit(X, Y[:, :12])
+        content = block.read_bytes()
+        name = content.rindex(b"intercept.npy")  # in the directory, which has no checksum in a zip
+        for damaged in (content[:-100], b"", content[:name] + b"x" + content[name + 1 :]):
+            block.write_bytes(damaged)
+            with pytest.raises(ValueError, match=r"block-000000.npz is damaged; delete it"):
+                LogisticRanker(**options).fit(X, Y[:, :12])
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "notes.txt").write_text("keep me")
         with pytest.raises(ValueError, match="checkpoint must be a new or empty folder"):

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -117,6 +118,40 @@ class TestFiles:
         plain = tmp_path / "plain"
         plain.write_text("")
         assert target.stat().st_mode == plain.stat().st_mode
+
+    def test_writers_in_threads_leave_the_mask_of_new_files_alone(self, tmp_path):
+        before, interval = os.umask(0o077), sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(lambda i: files.write_whole(tmp_path / str(i), "x"), range(400)))
+            assert os.umask(0o077) == 0o077
+            assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+        finally:
+            os.umask(before)
+            sys.setswitchinterval(interval)
+
+    def test_what_a_killed_writer_left_is_removed_and_what_others_write_is_not(self, tmp_path):
+        target = tmp_path / "[a]*.json"
+        killed = tmp_path / f".{target.name}.0123abcd.unfinished"
+        others = [tmp_path / f".{target.name}.swp", tmp_path / ".other.0123abcd.unfinished"]
+        for path in (killed, *others):
+            path.write_text("half")
+        with files.whole_file(target) as slow:
+            slow.write(b"late")
+            files.write_whole(target, "soon")
+            assert target.read_text() == "soon"
+            assert not killed.exists()
+        assert target.read_text() == "late"
+        assert sorted(tmp_path.iterdir()) == sorted([target, *others])
+
+    def test_an_error_of_the_disk_names_the_file(self, tmp_path, monkeypatch):
+        def full(_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match=r"No space left on device: '.*model'"):
+            files.write_whole(tmp_path / "model", "new")
 
 
 class TestThreads:

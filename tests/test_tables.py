@@ -1,6 +1,8 @@
 """Tables with names: CSV, TSV, JSON lines, Parquet, Arrow, and the encoder of their columns."""
 
+import csv
 import gzip
+import io
 import json
 
 import numpy as np
@@ -10,12 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import feather
+from pyarrow import feather, ipc, parquet
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from deltarank.datasets import DataFileError, Encoder, read
 from deltarank.datasets.cells import as_numbers
+from deltarank.datasets.formats import read_blocks
 from deltarank.datasets.label_columns import from_lists
 
 FRAME = pd.DataFrame(
@@ -207,6 +210,44 @@ def test_mistakes_are_named_with_their_place(file, format, text, options, proble
     with pytest.raises(DataFileError, match=problem) as caught:
         read(path, format=format, **options)
     assert str(path) in str(caught.value)
+
+
+def test_one_reader_that_ends_does_not_shorten_the_cells_of_another(tmp_path):
+    long = "word " * 40_000
+    (tmp_path / "a.csv").write_text(f"n,body\n1,a\n2,{long}\n")
+    encoder = Encoder.fit({"n": [1, 2]})
+    before = csv.field_size_limit()
+    first, second = (
+        read_blocks(tmp_path / "a.csv", encoder, format="csv", n_bytes=1) for _ in "ab"
+    )
+    next(first), next(second)
+    first.close()
+    assert [block.X.tolist() for block in second] == [[[2.0]]]
+    assert csv.field_size_limit() == before
+
+
+def test_a_parquet_file_with_a_name_that_is_no_text_is_refused(file):
+    sink = io.BytesIO()
+    parquet.write_table(pa.table({"size": [1.0], "tags": ["x"]}), sink, store_schema=False)
+    path = file(sink.getvalue().replace(b"size", b"siz\x86"))
+    with pytest.raises(DataFileError, match="must be UTF-8; got"):
+        read(path, format="parquet", labels="tags")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_arrow_file_with_damaged_places_of_strings_is_refused(file, stream):
+    table = pa.table({"a": ["red", "blue", "green"], "tags": ["x", "y", "z"]})
+    sink = io.BytesIO()
+    with (ipc.new_stream if stream else ipc.new_file)(sink, table.schema) as writer:
+        writer.write_table(table)
+    places = np.array([0, 3, 7, 12], "<i4").tobytes()
+    assert sink.getvalue().count(places) == 1
+    damaged = np.array([0, 3, 2**30, 12], "<i4").tobytes()
+    path = file(sink.getvalue().replace(places, damaged))
+    with pytest.raises(DataFileError, match="not readable"):
+        read(path, format="arrow", labels="tags")
+    with pytest.raises(DataFileError, match="not readable"):
+        list(read_blocks(path, Encoder.fit({"a": ["red", "blue"]}), format="arrow"))
 
 
 def test_what_is_asked_for_must_be_there(file):

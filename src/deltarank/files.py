@@ -1,11 +1,21 @@
 """Files that are either whole or not there."""
 
+import glob
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there what a killed writer leaves behind stays
+    fcntl = None  # type: ignore[assignment]
+
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.unfinished", re.DOTALL)
 
 
 @contextmanager
@@ -13,21 +23,21 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write so that a crash, a full disk or a reader never meets half of it.
 
     What is written goes to a temporary file beside it, is forced to disk, and then takes the name.
+    Temporary files of writers of the same name that were killed are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    _remove_unfinished(path)
+    handle, temporary = _new_file(path)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with named_errors(path), os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp files are private; a result should be as readable as any other new file.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+            if fcntl is None:
+                file.close()  # Windows renames no open file; elsewhere the lock lasts as long
+            os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -35,3 +45,71 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file at once, whole or not at all: see `whole_file`."""
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Give an error of the system the name of the file, which a failed write does not know.
+
+    Examples
+    --------
+    >>> with named_errors(Path("rows.jsonl")):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'rows.jsonl'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+
+
+def is_unfinished(path: Path) -> bool:
+    """Tell whether a file is what a killed writer left behind.
+
+    Examples
+    --------
+    >>> is_unfinished(Path(".fit.json.0123abcd.unfinished")), is_unfinished(Path("fit.json"))
+    (True, False)
+    """
+    return _UNFINISHED.fullmatch(path.name) is not None
+
+
+def _new_file(path: Path) -> tuple[int, Path]:
+    """Open a new file beside the path, locked as long as it is open."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
+        # As readable as any other new file: the system takes the user's mask off.
+        with suppress(FileExistsError):
+            handle = os.open(temporary, _NEW, 0o666)
+            # Somebody who tidies up may have had the lock first, and removed the file.
+            if not _lock(handle) or os.fstat(handle).st_nlink:
+                return handle, temporary
+            os.close(handle)
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove temporary files of the path that nobody holds open any more."""
+    for found in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
+        if not is_unfinished(found):
+            continue
+        with suppress(OSError):
+            handle = os.open(found, os.O_RDWR)
+            try:
+                if _lock(handle, wait=False):
+                    found.unlink()
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool = True) -> bool:
+    """Lock an open file; return False where it is locked by another or cannot be."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # some network file systems know no locks
+        return False
+    return True

@@ -1,7 +1,9 @@
 """Commands; thin: parse, call, show. Heavy imports stay inside them, so that --help is instant."""
 
+import os
+import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -104,15 +106,33 @@ def reproduce(
 
 def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
-    try:
-        with bars():
-            app()
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except (ValueError, ImportError) as error:
-        _fail(str(error))
-
-
-def _fail(problem: str) -> NoReturn:
+    # Told only when the error, and with it all that its traceback held in memory, is forgotten.
+    problem = _run()
     typer.echo(f"deltarank: {problem}", err=True)
     raise SystemExit(1)
+
+
+def _run() -> str:
+    """Run the command, which exits; return what went wrong if it does not."""
+    try:
+        try:
+            with bars():
+                app()
+        finally:
+            _flush()
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except MemoryError as error:
+        return f"not enough memory ({error})" if str(error) else "not enough memory"
+    except (ValueError, ImportError) as error:
+        return str(error)
+    raise SystemExit
+
+
+def _flush() -> None:
+    """Write out what is left; the interpreter, at its end, would fail with a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OSError(error.errno, error.strerror, "standard output") from None

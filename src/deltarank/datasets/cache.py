@@ -15,9 +15,9 @@ from deltarank.datasets.data import Data
 from deltarank.files import whole_file
 
 # Changes when readers come to read something differently.
-VERSION = 1
-# A checksum of all that follows, and the length of the JSON text before the arrays.
-_START = np.dtype([("checksum", "<u4"), ("length", "<u4")])
+VERSION = 2
+# Of a checksum of all that follows, and of the length of the JSON text before the arrays.
+_WORD_BYTES = 4
 _ALIGNMENT = 8
 _PARTS = ("data", "indices", "indptr")
 
@@ -54,11 +54,12 @@ def _save(kept: Path, stamp: list[int], matrices: tuple[Any, Any]) -> None:
     pieces: list[bytes | memoryview] = [text]
     for array in arrays:
         pieces += [array.view(np.uint8).data, bytes(-array.nbytes % _ALIGNMENT)]
-    checksum = 0
+    length = len(text).to_bytes(_WORD_BYTES, "little")
+    checksum = zlib.crc32(length)
     for piece in pieces:
         checksum = zlib.crc32(piece, checksum)
     with whole_file(kept) as file:
-        file.write(np.array((checksum, len(text)), _START).tobytes())
+        file.write(checksum.to_bytes(_WORD_BYTES, "little") + length)
         file.writelines(pieces)
 
 
@@ -67,12 +68,12 @@ def _load(kept: Path, stamp: list[int]) -> Data | None:
         content = np.fromfile(kept, np.uint8)
     except FileNotFoundError:
         return None
-    if len(content) < _START.itemsize:
+    if len(content) < 2 * _WORD_BYTES:
         return None
-    checksum, length = content[: _START.itemsize].view(_START)[0].tolist()
-    rest = content[_START.itemsize :]
-    if zlib.crc32(rest.data) != checksum:
+    checksum, length = content[: 2 * _WORD_BYTES].view("<u4").tolist()
+    if zlib.crc32(content[_WORD_BYTES:].data) != checksum:
         return None
+    rest = content[2 * _WORD_BYTES :]
     header = json.loads(rest[:length].tobytes())
     if header["stamp"] != stamp:
         return None

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.datasets.errors import DataFileError, shown
+from deltarank.datasets.long_cells import long_cells
 from deltarank.datasets.streams import CHUNK_BYTES, beginning, lines, opened
 
 # Rows that a block of a Parquet file is cut from: what a row takes is known once it is read.
@@ -48,8 +48,7 @@ def tsv_tables(path: Path, n_bytes: int | None) -> Iterator[Table]:
 
 
 def _delimited(path: Path, delimiter: str, n_bytes: int | None) -> Iterator[Table]:
-    limit = csv.field_size_limit(sys.maxsize)  # a cell of text may be long
-    try:
+    with long_cells():
         rows = _rows_of_cells(path, delimiter, n_bytes)
         header = _header(path, next(rows, None))
         read = 0
@@ -59,8 +58,6 @@ def _delimited(path: Path, delimiter: str, n_bytes: int | None) -> Iterator[Tabl
             read += len(cells)
         if not read:
             raise DataFileError(path, "the file must hold a line of names and at least one row")
-    finally:
-        csv.field_size_limit(limit)
 
 
 _Rows = tuple[list[list[str]], list[int]]
@@ -209,6 +206,8 @@ def _with_pyarrow(
                 cells = {name: _arrow_cells(table[name]) for name in table.column_names}
                 yield Table(cells, table.num_rows, first_row=n_read)
                 n_read += table.num_rows
+    except UnicodeDecodeError as error:
+        raise DataFileError(path, f"names must be UTF-8; got {error.object!r}") from None
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
@@ -254,14 +253,20 @@ def _sliced(batches: Iterable[Any], n_bytes: int) -> Iterator[Any]:
     import pyarrow
 
     for batch in batches:
-        table = pyarrow.Table.from_batches([batch])
+        table = _valid(pyarrow.Table.from_batches([batch]))
         n_rows = max(1, n_bytes * table.num_rows // max(1, table.nbytes))
         for first in range(0, table.num_rows, n_rows):
             yield table.slice(first, n_rows)
 
 
 def _if_any(table: Any) -> list[Any]:
-    return [table] if table.num_rows else []
+    return [_valid(table)] if table.num_rows else []
+
+
+def _valid(table: Any) -> Any:
+    """Return the table; a damaged one would end the process when its strings are looked at."""
+    table.validate(full=True)
+    return table
 
 
 def _arrow_cells(column: Any) -> list[Any] | NDArray[Any]:

@@ -7,15 +7,18 @@ took and the versions it was made with.
 import json
 import os
 import platform
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
-from deltarank.files import write_whole
+from deltarank.files import named_errors, write_whole
 from deltarank.progress import progress
 from deltarank.threads import n_threads
 
@@ -53,18 +56,23 @@ def run_jobs(
     left.sort(key=cost, reverse=True)
     total = sum(map(cost, left))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file, progress(title, total) as report:
+    with progress(title, total) as report:
         spent = 0.0
         for row in _answers(answer, left, total):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+            _append(path, row)
             done[_key(row, jobs)] = row
             spent += cost(row)
             report(spent)
     rows = [done[_key(job, jobs)] for job in jobs]
     write_whole(path, "".join(json.dumps(row) + "\n" for row in rows))
     return rows
+
+
+def _append(path: Path, row: Row) -> None:
+    with named_errors(path), path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -96,8 +104,25 @@ def _answers(answer: Callable[..., Row], jobs: list[Job], total: float) -> Itera
     if len(jobs) < 2 or n_threads() == 1 or total == 0:
         return (make_row(answer, job) for job in jobs)
     pool = Parallel(n_threads(), return_as="generator_unordered", batch_size=1)
-    rows: Iterable[Row] = pool(delayed(make_row)(answer, job) for job in jobs)
+    with _deaf_children():
+        rows: Iterable[Row] = pool(delayed(make_row)(answer, job) for job in jobs)
     return rows
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Let processes that start meanwhile not hear Ctrl-C.
+
+    It is for this process, which ends them; each would say so in a traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def make_row(answer: Callable[..., Row], job: Job) -> Row:

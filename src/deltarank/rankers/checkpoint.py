@@ -1,17 +1,19 @@
 """Blocks of labels that are done, kept in a folder, so that a killed fit goes on from there."""
 
+import hashlib
+import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from deltarank.files import whole_file, write_whole
+from deltarank.files import is_unfinished, write_whole
 
 # Rises when blocks come to hold something else.
-FORMAT = 1
+FORMAT = 2
+_CHECKSUM_BYTES = 32
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -31,7 +33,7 @@ class Checkpoint:
         about = self.folder / "fit.json"
         mine = {"format": FORMAT, "fingerprint": fingerprint}
         if not about.exists():
-            if self.folder.is_dir() and any(self.folder.iterdir()):
+            if self.folder.is_dir() and not all(map(is_unfinished, self.folder.iterdir())):
                 raise ValueError(
                     f"checkpoint must be a new or empty folder, or one of this very fit; "
                     f"{folder} holds other files"
@@ -48,14 +50,14 @@ class Checkpoint:
         path = self._path(number)
         if not path.exists():
             return None
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                found = dict(arrays)
-        except (ValueError, OSError, zipfile.BadZipFile) as error:
+        content = path.read_bytes()
+        content, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
+        if hashlib.sha256(content).digest() != checksum:
             raise ValueError(
-                f"checkpoint file {path} is damaged ({error}); delete it, and its labels are "
-                "fitted again"
-            ) from None
+                f"checkpoint file {path} is damaged; delete it, and its labels are fitted again"
+            )
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            found = dict(arrays)
         if "coef.indptr" in found:
             *parts, shape = (found.pop(f"coef.{part}") for part in _CSR_PARTS)
             found["coef"] = sparse.csr_array(tuple(parts), shape=tuple(shape))
@@ -67,8 +69,11 @@ class Checkpoint:
         if sparse.issparse(arrays["coef"]):
             coef = plain.pop("coef")
             plain |= {f"coef.{part}": np.asarray(getattr(coef, part)) for part in _CSR_PARTS}
-        with whole_file(self._path(number)) as file:
-            np.savez(file, **plain)
+        content = io.BytesIO()
+        np.savez(content, **plain)
+        write_whole(
+            self._path(number), content.getvalue() + hashlib.sha256(content.getbuffer()).digest()
+        )
 
     def _path(self, number: int) -> Path:
         return self.folder / f"block-{number:06}.npz"

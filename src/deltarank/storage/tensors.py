@@ -4,6 +4,7 @@ The layout is the length of a JSON header in eight bytes, the header, and the ar
 other. A checksum over all names, kinds, shapes, strings and bytes is one of the strings.
 """
 
+import errno
 import hashlib
 import json
 import math
@@ -98,7 +99,12 @@ def _mapped(path: Path) -> Any:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size <= _LENGTH_BYTES:
             raise ModelFileError(path, "not a model file: too short")
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        try:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            raise MemoryError(f"{path} does not fit into the memory that is left") from None
 
 
 def _read_header(path: Path, content: Any) -> tuple[dict[str, Any], int]:
