@@ -6,6 +6,7 @@ _NEEDS = {
     "torch": [
         "src/deltarank/torch.py",
         "src/deltarank/passes/device.py",
+        "src/deltarank/passes/device_layout.py",
         "src/deltarank/passes/device_products.py",
         "src/deltarank/passes/device_rows.py",
         "src/deltarank/passes/device_small.py",

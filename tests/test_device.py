@@ -87,7 +87,7 @@ def test_rows_without_weight_are_not_read():
 def test_small_blocks_change_nothing(monkeypatch, features):
     data = X if features == "dense" else SPARSE
     whole = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
-    monkeypatch.setattr("deltarank.passes.device.ROWS_PER_BLOCK", 700)
+    monkeypatch.setattr("deltarank.passes.device_layout.ROWS_PER_BLOCK", 700)
     monkeypatch.setattr("deltarank.passes.device.CELLS_PER_BLOCK", 100 * M)
     blocks = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
     assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)

@@ -165,7 +165,7 @@ def engine(request, monkeypatch):
         torch = pytest.importorskip("torch", reason="needs PyTorch")
         torch.set_num_threads(1)
         if request.param == "device lbfgs":
-            monkeypatch.setattr("deltarank.passes.device.NEWTON_FLOPS", 0)
+            monkeypatch.setattr("deltarank.passes.device_small.LARGEST_WORK", 0)
         to_cpu = lambda name: None if name == "cpu" else torch.device("cpu")  # noqa: E731
         monkeypatch.setattr("deltarank.passes.path.find_device", to_cpu)
         monkeypatch.setattr(devices, "find_device", to_cpu)

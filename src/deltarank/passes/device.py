@@ -9,74 +9,29 @@ with the coefficients, a few elementwise operations, and a product of X' with th
 """
 
 import copy
-import warnings
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
 
 from deltarank.labels import LabelSets
-from deltarank.passes.device_products import Factor, backward, forward, tf32_products
-from deltarank.passes.device_rows import arrays_of, dense_rows
+from deltarank.passes.device_layout import Block, Layout
+from deltarank.passes.device_products import Factor, backward, forward
+from deltarank.passes.device_rows import arrays_of
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.precision import Precision
 from deltarank.solvers.solution import Solution
-from deltarank.threads import row_blocks
 
 # Tensor cores want columns in such numbers.
 COLUMN_PARTS = 8
 # Scores held at a time: each block adds to all gradients, so few large ones are best.
 CELLS_PER_BLOCK = 2**28
-ROWS_PER_BLOCK = 2**18
-# Above this share of stored values a dense product is the quicker one.
-DENSE_ABOVE = 0.01
-# Beyond this eigenvectors cost more than the passes they save.
-MAX_ROTATED_FEATURES = 2048
-
-
-class Block(NamedTuple):
-    """Rows of one fold: features, dense or CSR with its transpose, weights and positive cells.
-
-    Where there are any, unknown cells too.
-    """
-
-    x: Tensor
-    transposed: Tensor | None
-    weights: Tensor
-    starts: NDArray[np.int64]
-    rows: Tensor
-    members: Tensor
-    extra_costs: Tensor
-    unknown: LabelSets | None
-    fold: int
-
-
-class Places(NamedTuple):
-    """Map between the solver's variables and the features: see `passes.matrices.Coordinates`.
-
-    The blocks hold features less `shift`, over `scale`.
-    """
-
-    center: Tensor
-    shift: Tensor
-    scale: Tensor
-    basis: Tensor | None
-    spectrum: Tensor
-
-    def to_coef(self, variables: Tensor) -> Tensor:
-        """Return coefficients of the features, shape (p, d)."""
-        return variables if self.basis is None else variables @ self.basis.T
-
-    def to_variables(self, coef: Tensor) -> Tensor:
-        """Return the variables of coefficients; also turns gradients."""
-        return coef if self.basis is None else coef @ self.basis
 
 
 class DevicePass:
@@ -111,92 +66,21 @@ class DevicePass:
         self.costs = np.broadcast_to(positive_cost, len(weights)).astype(np.float64)
         self.shape = (labels.n_labels, X.shape[1] + 1)
         self.dtype = np.float32 if isinstance(X, Tensor) else X.dtype
-        self._X, self._rows = X, np.flatnonzero(weights > 0)
-        self.places = self._find_places()
-        self.blocks = list(self._make_blocks(np.zeros(len(weights), np.int64)))
+        self._layout = Layout(X, labels, weights, self.costs, self.device)
+        self.places = self._layout.places
+        self.blocks = self._layout.blocks(np.zeros(len(weights), np.int64))
         self._has_costs = bool((self.costs != 1).any()) or labels.unknown is not None
         self._cells = CELLS_PER_BLOCK
 
-    # The data
-
-    @cached_property
-    def _is_sparse(self) -> bool:
-        return sparse.issparse(self._X) and self._X.nnz <= DENSE_ABOVE * np.prod(self._X.shape)
-
-    def _row_blocks(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        return [rows[block] for block in row_blocks(len(rows), ROWS_PER_BLOCK)]
-
-    def _find_places(self) -> Places:
-        """Return centre, scale and eigenvectors of the weighted features."""
-        d = self.shape[1] - 1
-        weights = torch.as_tensor(self.weights, dtype=torch.float64, device=self.device)
-        total = float(self.weights.sum())
-        if self._is_sparse:
-            w = self.weights[self._rows]
-            X = self._X[self._rows].astype(np.float64)
-            center = w @ X / total
-            variance = np.maximum(w @ X.multiply(X).tocsr() / total - center**2, 0.0)
-            center, variance = (self._tensor(part) for part in (center, variance))
-            return Places(center, torch.zeros_like(center), torch.ones_like(center), None, variance)
-        rotates = d <= MAX_ROTATED_FEATURES
-        center, square = torch.zeros(2, d, dtype=torch.float64, device=self.device)
-        gram = torch.zeros(d, d, dtype=torch.float64, device=self.device)
-        for rows in self._row_blocks(self._rows):
-            center += weights[self._tensor(rows)].float() @ dense_rows(self._X, rows, self.device)
-        center /= total
-        for rows in self._row_blocks(self._rows):
-            root = weights[self._tensor(rows)].sqrt().float()
-            x = (dense_rows(self._X, rows, self.device) - center.float()).mul_(root[:, None])
-            if rotates:
-                with tf32_products(self.device, True):
-                    gram += x.T @ x
-            square += (x * x).sum(dim=0)
-        variance = square / total
-        scale = torch.where(variance > 0, variance, 1.0).sqrt()
-        if not rotates:
-            return Places(center, center, scale, None, variance)
-        spectrum, basis = torch.linalg.eigh(gram / total)
-        return Places(center, center, scale, basis, spectrum.clamp(min=0))
-
-    def _make_blocks(self, folds: NDArray[Any]) -> Iterator[Block]:
-        for fold in range(int(folds.max()) + 1):
-            mine = self._rows[folds[self._rows] == fold]
-            for rows in self._row_blocks(mine):
-                yield self._make_block(rows, fold)
-
-    def _make_block(self, rows: NDArray[Any], fold: int) -> Block:
-        picked = self.labels if len(rows) == self.labels.n_rows else self.labels.take(rows)
-        where = self._tensor(picked.rows)
-        extra = self._tensor((self.costs[rows] - 1)[picked.rows])
-        common = {
-            "weights": self._tensor(self.weights[rows]).float(),
-            "starts": picked.starts,
-            "rows": where,
-            "members": self._tensor(picked.members).long(),
-            "extra_costs": extra.float(),
-            "unknown": picked.unknown,
-            "fold": fold,
-        }
-        if self._is_sparse:
-            x = sparse.csr_array(self._X[rows], dtype=np.float32)
-            turned = _to_device(sparse.csr_array(x.T), self.device)
-            return Block(_to_device(x, self.device), turned, **common)
-        x = (dense_rows(self._X, rows, self.device) - self.places.shift.float()).mul_(
-            (1 / self.places.scale).float()
-        )
-        return Block(x, None, **common)
-
     def _tensor(self, values: Any) -> Tensor:
         return torch.as_tensor(values).to(self.device)
-
-    # Folds, penalties and starts, as in `LocalPass`
 
     def with_folds(self, folds: NDArray[Any]) -> "DevicePass":
         """Return the pass over the same data with folds held out."""
         other = copy.copy(self)
         other.n_folds = int(folds.max()) + 1
         other.shape = (self.labels.n_labels * other.n_folds, self.shape[1])
-        other.blocks = list(self._make_blocks(folds))
+        other.blocks = self._layout.blocks(folds)
         other.__dict__.pop("_positive", None)
         return other
 
@@ -472,17 +356,9 @@ class DevicePass:
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield all arrays that decide the objectives."""
-        return arrays_of(self._X, self.labels, self.weights, self.costs)
+        return arrays_of(self._layout.X, self.labels, self.weights, self.costs)
 
     def frequencies(self) -> NDArray[Any]:
         """Return how many rows are positive for each problem's label."""
         counts = np.bincount(self.labels.members, minlength=self.labels.n_labels)
         return np.repeat(counts, self.n_folds)
-
-
-def _to_device(matrix: Any, device: torch.device) -> Tensor:
-    parts = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
-    with torch.sparse.check_sparse_tensor_invariants(enable=False), warnings.catch_warnings():
-        # Products are all that is asked of it, and those are tested.
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(*parts, size=matrix.shape).to(device)
