@@ -53,6 +53,8 @@ def main():
     if os.environ.get("DELTARANK_DATA"):
         found = load("mediamill")
         data["mediamill"] = np.asarray(found.X_train, np.float32), found.Y_train
+        found = load("delicious")
+        data["delicious"] = found.X_train, found.Y_train
     LogisticRanker(C=1.0).fit(*(part[:5000] for part in data["made up"]))
     for name, (X, Y) in data.items():
         for C in (0.01, 1.0, 100.0):
