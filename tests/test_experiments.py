@@ -259,14 +259,16 @@ def test_findings_weigh_differences_by_their_errors(gap, verdict):
         for n in (50, 100) for a in figure1.CURVES
     ]  # fmt: skip
     rows += [
-        {"case": case, "n_rows": 0, "model": m, "algorithm": "Bayes", "loss": 0.1}
+        {"case": case, "n_rows": 0, "model": m, "algorithm": "Bayes", "loss": 0.1, "risk": 0.11}
         for case in figure1.CASES for m in range(5)
     ]  # fmt: skip
-    found = figure1.findings(rows)
+    *found, independent, dependent = figure1.findings(rows)
     assert len(found) == 4
     for sentence in found:
         assert verdict in sentence
         assert ", 100 rows:" in sentence
+    for sentence in (independent, dependent):
+        assert "loss 0.1000 on the test rows, risk 0.1100" in sentence
 
 
 class TestTables:
@@ -276,6 +278,13 @@ class TestTables:
         assert set(shown) == set(QUICK.data_sets)
         assert shown["scene"]["#attr."] == "294"
         assert shown["emotions"]["ave."] == "1.81 (paper: 1.96)"
+
+    def test_grids_end_earlier_where_rounds_take_long(self, data_folder):
+        jobs = table2.jobs(FULL)
+        last = {job["data_set"]: job["rounds"][-1] for job in jobs}
+        assert last.pop("mediamill") == 5000
+        assert set(last.values()) == {20_000}
+        assert table2.jobs(replace(FULL, rounds=(10_000,)))[-1]["rounds"] == [10_000]
 
     def test_a_cell_of_table_2_is_the_loss_of_a_tuned_ranker(self, data_folder):
         job = {"data_set": "emotions", "features": "raw", "split": 0, "algorithm": "WBR-LR",
