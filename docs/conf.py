@@ -59,7 +59,7 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "benchmarks": [], "comparison": [], "faq": []}
+html_sidebars = {"index": [], "results/index": [], "benchmarks": [], "comparison": [], "faq": []}
 
 autosummary_generate = True
 autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.",)  # so that a summary does not end there

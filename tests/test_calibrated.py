@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -130,6 +130,7 @@ def test_counts_stand_for_repeated_rows(fit):
 
 class TestThresholds:
     @pytest.mark.parametrize("metric", list(SET_METRICS))
+    @settings(max_examples=20)  # each tries up to 216 sets of thresholds
     @given(data=st.data())
     def test_no_others_are_better(self, metric, data):
         n, m = data.draw(st.integers(2, 5)), data.draw(st.integers(2, 3))

@@ -143,13 +143,13 @@ class TestLayout:
             load(path)
 
 
-def test_ten_thousand_damages_are_refused_or_change_nothing(path):
+def test_damages_are_refused_or_change_nothing(path):
     ranker = fitted("LogisticRanker", "sets")
     save(ranker, path)
     content, expected = path.read_bytes(), ranker.decision_function(X).tobytes()
     generator = np.random.default_rng(1)
     refused = 0
-    for i in range(10_000):
+    for i in range(2_000):  # tests/abuse tries many more, on every ranker
         damaged = bytearray(content)
         place = int(generator.integers(len(content)))
         if i % 4:
@@ -164,7 +164,7 @@ def test_ten_thousand_damages_are_refused_or_change_nothing(path):
         else:
             assert again.decision_function(X).tobytes() == expected
             assert again.classes_.tolist() == ranker.classes_.tolist()
-    assert refused > 9_900
+    assert refused > 1_980
 
 
 @pytest.mark.parametrize(
