@@ -28,8 +28,6 @@ def on_device(monkeypatch, request):
     monkeypatch.setattr(
         devices, "find_device", lambda name: None if name == "cpu" else torch.device("cpu")
     )
-    for user in ("path", "label_stumps"):
-        monkeypatch.setattr(f"deltarank.passes.{user}.find_device", devices.find_device)
     monkeypatch.setattr(devices, "SMALL_PRODUCT", 0)
 
 

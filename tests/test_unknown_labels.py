@@ -167,7 +167,6 @@ def engine(request, monkeypatch):
         if request.param == "device lbfgs":
             monkeypatch.setattr("deltarank.passes.device_small.LARGEST_WORK", 0)
         to_cpu = lambda name: None if name == "cpu" else torch.device("cpu")  # noqa: E731
-        monkeypatch.setattr("deltarank.passes.path.find_device", to_cpu)
         monkeypatch.setattr(devices, "find_device", to_cpu)
         options["device"] = "cuda"
     return options

@@ -25,7 +25,6 @@ def engine(request, monkeypatch):
         return {}
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     to_cpu = lambda name: None if name == "cpu" else torch.device("cpu")  # noqa: E731
-    monkeypatch.setattr("deltarank.passes.path.find_device", to_cpu)
     monkeypatch.setattr(devices, "find_device", to_cpu)
     return {"device": "cuda"}
 

@@ -22,7 +22,7 @@ from torch.nn import functional
 from deltarank.labels import LabelSets
 from deltarank.passes.device_layout import Block, Layout
 from deltarank.passes.device_products import Factor, backward, forward
-from deltarank.passes.device_rows import arrays_of
+from deltarank.passes.device_rows import arrays_of, cells_of
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.precision import Precision
@@ -301,7 +301,7 @@ class DevicePass:
         costs[block.rows[mine] - rows.start, block.members[mine]] += block.extra_costs[mine]
         if block.unknown is not None:
             hidden = block.unknown.take(np.arange(rows.start, rows.stop))
-            costs[self._tensor(hidden.rows), self._tensor(hidden.members).long()] = 0.0
+            costs[cells_of(hidden, self.device)] = 0.0
         costs = costs[:, problems // self.n_folds] * block.weights[rows, None]
         return functional.pad(costs, (0, width - len(problems)))
 

@@ -22,6 +22,12 @@ def dense_rows(X: Any, rows: NDArray[Any], device: torch.device) -> Tensor:
     return torch.as_tensor(x.astype(np.float32, copy=False)).to(device)
 
 
+def cells_of(labels: LabelSets, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the row and the label of every listed cell: an index into a table (n, m)."""
+    rows, members = (torch.as_tensor(part).to(device) for part in (labels.rows, labels.members))
+    return rows, members.long()
+
+
 def arrays_of(
     X: Any, labels: LabelSets, weights: NDArray[Any], costs: Any
 ) -> Iterator[NDArray[Any]]:

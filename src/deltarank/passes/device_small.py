@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from deltarank.labels import LabelSets
 from deltarank.passes.device_products import by_parts, tf32_products
-from deltarank.passes.device_rows import arrays_of, dense_rows
+from deltarank.passes.device_rows import arrays_of, cells_of, dense_rows
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.device_newton import newton_steps
 from deltarank.solvers.solution import Solution
@@ -85,22 +85,18 @@ class DeviceSmallPass:
         self._x = torch.zeros(len(x), self.shape[1], device=self.device)
         self._x[:, : v - 1] = x * (real / self.scale).float()
         self._x[:, v - 1] = 1.0
-        self._short = self._x.bfloat16()
-        self._high = self._x.half()
-        self._low = (self._x - self._high.float()).half()
         self._costs, self._targets = self._cells(labels, slim, positive_cost)
 
     def _cells(self, labels: LabelSets, mass: Tensor, positive_cost: Any) -> tuple[Tensor, Tensor]:
         """Return what each cell counts, and what it counts if its label is relevant (n, m)."""
         labels = labels if len(self._rows) == labels.n_rows else labels.take(self._rows)
         costs = mass[:, None].repeat(1, labels.n_labels)
-        relevant = self._tensor(labels.rows), self._tensor(labels.members).long()
+        relevant = cells_of(labels, self.device)
         if np.any(np.asarray(positive_cost) != 1):
             dear = np.broadcast_to(positive_cost, self._given[1].n_rows)[self._rows]
             costs[relevant] *= self._tensor(dear.astype(np.float32))[relevant[0]]
         if labels.unknown is not None:
-            hidden = labels.unknown
-            costs[self._tensor(hidden.rows), self._tensor(hidden.members).long()] = 0.0
+            costs[cells_of(labels.unknown, self.device)] = 0.0
         targets = torch.zeros_like(costs)
         targets[relevant] = costs[relevant]
         return costs, targets
@@ -196,10 +192,22 @@ class DeviceSmallPass:
         if curvatures.is_cuda:
             from deltarank.kernels.device_cells import weighted_products
 
-            x = (self._high, self._low) if careful else (self._short,)
-            found: Tensor = weighted_products(curvatures, *x)
+            found: Tensor = weighted_products(
+                curvatures, *(self._six_digits if careful else self._two_digits)
+            )
             return found
         return torch.stack([(self._x.T * c) @ self._x for c in curvatures.T]).double()
+
+    @cached_property
+    def _two_digits(self) -> tuple[Tensor]:
+        """The features as quick Hessians take them."""
+        return (self._x.bfloat16(),)
+
+    @cached_property
+    def _six_digits(self) -> tuple[Tensor, Tensor]:
+        """The features as careful Hessians take them: most fits never ask for it."""
+        high = self._x.half()
+        return high, (self._x - high.float()).half()
 
     @cached_property
     def _penalty(self) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from deltarank.kernels.splits import CRITERIA, ENTROPY, ERROR
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import Bins
+from deltarank.passes.device_rows import cells_of
 from deltarank.passes.stumps import TIES, Stumps
 
 TINY = 1e-35
@@ -41,10 +42,9 @@ class DeviceLabelStumps:
         self._sort_rows()
         self._log_weights = self._tensor(np.log(weights))[:, None]
         self._signs = torch.full((labels.n_rows, labels.n_labels), -1.0, device=device)
-        self._signs[self._tensor(labels.rows), self._tensor(labels.members).long()] = 1.0
+        self._signs[cells_of(labels, device)] = 1.0
         if labels.unknown is not None:
-            hidden = labels.unknown
-            self._signs[self._tensor(hidden.rows), self._tensor(hidden.members).long()] = 0.0
+            self._signs[cells_of(labels.unknown, device)] = 0.0
         self.n_known = self._signs.count_nonzero(dim=0).clamp(min=1).cpu().numpy()
         self._scores = torch.zeros(self._signs.shape, dtype=torch.float64, device=device)
         self._last: tuple[Tensor, Tensor] | None = None

@@ -10,14 +10,12 @@ from deltarank.kernels.lanes import LANES
 from deltarank.kernels.votes import add_label_votes, univariate_weights
 from deltarank.labels import LabelSets
 from deltarank.passes.bins import Bins
-from deltarank.passes.devices import find_device
+from deltarank.passes.devices import fitting_device
 from deltarank.passes.stumps import Stumps, StumpSearch, Tiles
 from deltarank.threads import row_blocks
 
 # Rows reweighted at a time: scores and cells of a tile stay in cache.
 ROWS_PER_TASK = 8192
-# Additions to histograms below which a device is not asked to help.
-WORTH_A_DEVICE = 1e8
 
 
 class LabelStumps(Protocol):
@@ -50,8 +48,7 @@ def place_stumps(
 
     With ``device="auto"`` data stay here, even where there is a device, if it would not pay.
     """
-    pays = 1.0 * bins.n_features * labels.n_rows * labels.n_labels >= WORTH_A_DEVICE
-    target = find_device(device) if pays or device != "auto" else None
+    target = fitting_device(device, labels.n_rows, bins.n_features, labels.n_labels)
     if target is None:
         return LocalLabelStumps(bins, labels, weights, criterion)
     from deltarank.passes.device_stumps import DeviceLabelStumps

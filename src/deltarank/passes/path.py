@@ -12,7 +12,7 @@ import numpy as np
 from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.curvature import SampledHessian
-from deltarank.passes.devices import find_device
+from deltarank.passes.devices import fitting_device
 from deltarank.passes.distributed import DistributedHessian, DistributedPass
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
@@ -30,9 +30,6 @@ MEMORY = 10
 BYTES_PER_BLOCK = 2**28
 # A device has more memory, and likes wide products.
 BYTES_PER_DEVICE_BLOCK = 2**34
-# Multiplications of a pass below which launching kernels takes longer than they do: at 4e8,
-# mediamill is fitted and cross-validated several times faster by an H200 than by 16 cores.
-WORTH_A_DEVICE = 1e8
 Pass: TypeAlias = "LocalPass | SmallPass | DevicePass | DeviceSmallPass"
 
 
@@ -44,8 +41,7 @@ def place(
     With ``device="auto"`` data stay here, even where there is a device, if it would not pay.
     """
     small = is_small(X.shape[0], X.shape[1], labels.n_labels)
-    pays = X.shape[0] * X.shape[1] * labels.n_labels >= WORTH_A_DEVICE
-    target = find_device(device) if pays or device != "auto" else None
+    target = fitting_device(device, X.shape[0], X.shape[1], labels.n_labels)
     if target is not None:
         from deltarank.passes import device_small
         from deltarank.passes.device import DevicePass
