@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
 from deltarank.passes import devices
@@ -72,7 +73,14 @@ def test_the_objective_reported_is_the_objective():
 
 
 @pytest.mark.usefixtures("on_device")
-def test_rows_without_weight_are_not_read():
+def test_one_round_is_not_enough_and_is_said_to_be():
+    with pytest.warns(ConvergenceWarning, match=r"\d+ of 15 labels .* max_iter=1"):
+        ranker = LogisticRanker(device="cuda", max_iter=1).fit(X, Y)
+    assert np.isfinite(ranker.coef_).all()
+
+
+@pytest.mark.usefixtures("on_device")
+def test_rows_without_weight_change_nothing():
     counts = (np.arange(N) % 3 > 0).astype(float)
     kept = counts > 0
     one = LogisticRanker(device="cuda").fit(X, Y, sample_weight=counts)

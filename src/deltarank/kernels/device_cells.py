@@ -122,7 +122,7 @@ def _outer(
 
 
 def weighted_products(curvatures: Any, x: Any, rest: Any = None) -> Any:
-    """Return ``sum_i c_ip x_i x_i'`` (p, w, w) in float64, w a multiple of `TILE`.
+    """Return ``sum_i c_ip x_i x_i'`` (p, w, w), w a multiple of `TILE`.
 
     With x (n, w) in bfloat16, factors have two or three digits; x and a rest, in float16, have six.
     """
@@ -139,4 +139,4 @@ def weighted_products(curvatures: Any, x: Any, rest: Any = None) -> Any:
             n_rows, width, n_problems, rows_a_part, n_tiles,
             CAREFUL=careful, ROWS=ROWS_AT_A_TIME, TILE=TILE, num_warps=8,
         )  # fmt: skip
-    return found.sum(dim=0, dtype=torch.float64)
+    return found.sum(dim=0)

@@ -24,8 +24,8 @@ def dense_rows(X: Any, rows: NDArray[Any], device: torch.device) -> Tensor:
 
 def cells_of(labels: LabelSets, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the row and the label of every listed cell: an index into a table (n, m)."""
-    rows, members = (torch.as_tensor(part).to(device) for part in (labels.rows, labels.members))
-    return rows, members.long()
+    starts, members = (torch.as_tensor(part).to(device) for part in (labels.starts, labels.members))
+    return torch.repeat_interleave(starts.diff(), output_size=len(members)), members.long()
 
 
 def arrays_of(

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from deltarank.labels import LabelSets
-from deltarank.passes.device_products import by_parts, tf32_products
+from deltarank.passes.device_products import MOST_PARTS, by_parts, tf32_products
 from deltarank.passes.device_rows import arrays_of, cells_of, dense_rows
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.device_newton import newton_steps
@@ -23,7 +23,7 @@ from deltarank.solvers.solution import Solution
 LARGEST_WORK, LARGEST_TABLE = 2e12, 2**26
 # Of a table, with its copies for some folds and what is made of it in a step.
 BYTES_PER_CELL = 100
-# Columns of x come in such numbers: see `kernels.device_cells`.
+# Columns of x come in such numbers: see `kernels.device_cells`. Rows come in equal parts.
 WIDTH = 128
 
 
@@ -71,8 +71,8 @@ class DeviceSmallPass:
         self.n_folds = 1
         self.shape = (labels.n_labels, -(-(X.shape[1] + 1) // WIDTH) * WIDTH)
         self._given = (X, labels, weights, positive_cost)
-        self._rows = np.flatnonzero(weights)
-        x, mass = dense_rows(X, self._rows, self.device), self._tensor(weights[self._rows])
+        mass = self._tensor(weights)
+        x = dense_rows(X, np.arange(len(weights)), self.device)
         total = mass.sum()
         slim = mass.float()
         self.center = (slim @ x).double() / total
@@ -81,20 +81,20 @@ class DeviceSmallPass:
         # Spread that is only rounding of a constant feature must not be blown up to one.
         real = spread > 1e-6 * self.center.abs()
         self.scale = torch.where(real, spread, 1.0)
-        v = X.shape[1] + 1
-        self._x = torch.zeros(len(x), self.shape[1], device=self.device)
-        self._x[:, : v - 1] = x * (real / self.scale).float()
-        self._x[:, v - 1] = 1.0
+        n, d = x.shape
+        self._more_rows = -n % MOST_PARTS
+        self._x = torch.zeros(n + self._more_rows, self.shape[1], device=self.device)
+        torch.mul(x, (real / self.scale).float(), out=self._x[:n, :d])
+        self._x[:n, d] = 1.0
         self._costs, self._targets = self._cells(labels, slim, positive_cost)
 
     def _cells(self, labels: LabelSets, mass: Tensor, positive_cost: Any) -> tuple[Tensor, Tensor]:
         """Return what each cell counts, and what it counts if its label is relevant (n, m)."""
-        labels = labels if len(self._rows) == labels.n_rows else labels.take(self._rows)
-        costs = mass[:, None].repeat(1, labels.n_labels)
+        costs = functional.pad(mass, (0, self._more_rows))[:, None].repeat(1, labels.n_labels)
         relevant = cells_of(labels, self.device)
         if np.any(np.asarray(positive_cost) != 1):
-            dear = np.broadcast_to(positive_cost, self._given[1].n_rows)[self._rows]
-            costs[relevant] *= self._tensor(dear.astype(np.float32))[relevant[0]]
+            dear = np.broadcast_to(positive_cost, labels.n_rows).astype(np.float32)
+            costs[relevant] *= self._tensor(dear)[relevant[0]]
         if labels.unknown is not None:
             costs[cells_of(labels.unknown, self.device)] = 0.0
         targets = torch.zeros_like(costs)
@@ -115,7 +115,7 @@ class DeviceSmallPass:
         """Return the pass over the same data with folds held out."""
         other = copy.copy(self)
         other.n_folds = int(folds.max()) + 1
-        fold = self._tensor(folds[self._rows])[:, None]
+        fold = functional.pad(self._tensor(folds), (0, self._more_rows))[:, None]
         outside = (fold != torch.arange(other.n_folds, device=self.device)).float()
         # Problem l * n_folds + f is label l without fold f.
         outside = outside.repeat(1, self.shape[0])
@@ -166,13 +166,12 @@ class DeviceSmallPass:
         with tf32_products(self.device, False):
             cells = self._x @ points.float().T
             value, curvatures = self._turn(cells)
+            # The longest work first: a device is at it while it is told of the rest.
+            hessian = self._hessians(curvatures, careful) + self._penalty
             gradient = by_parts(cells, self._x)
         pull = points @ self._penalty
-        return DeviceDerivatives(
-            value + 0.5 * torch.linalg.vecdot(points, pull),
-            pull + gradient,
-            self._hessians(curvatures, careful) + self._penalty,
-        )
+        value.add_(torch.linalg.vecdot(points, pull), alpha=0.5)
+        return DeviceDerivatives(value, pull + gradient, hessian)
 
     def _turn(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """Turn scores into residuals, in place; return losses (p,) and curvatures (n, p)."""
@@ -188,7 +187,7 @@ class DeviceSmallPass:
         return losses.sum(dim=0, dtype=torch.float64), curvatures
 
     def _hessians(self, curvatures: Tensor, careful: bool) -> Tensor:
-        """Return ``sum_i c_ip x_i x_i'`` for every problem p."""
+        """Return ``sum_i c_ip x_i x_i'`` for every problem p, in float32."""
         if curvatures.is_cuda:
             from deltarank.kernels.device_cells import weighted_products
 
@@ -196,7 +195,7 @@ class DeviceSmallPass:
                 curvatures, *(self._six_digits if careful else self._two_digits)
             )
             return found
-        return torch.stack([(self._x.T * c) @ self._x for c in curvatures.T]).double()
+        return torch.stack([(self._x.T * c) @ self._x for c in curvatures.T])
 
     @cached_property
     def _two_digits(self) -> tuple[Tensor]:

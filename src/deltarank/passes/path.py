@@ -135,8 +135,7 @@ def _solve_small_on_device(
     from deltarank.solvers.device_newton import device_newton
 
     start = data.start() if start is None else start
-    found: Any = device_newton(data.derivatives, start, tol=tol, max_iter=max_iter)
-    return Solution(*(part.cpu().numpy() for part in found))
+    return device_newton(data.derivatives, start, tol=tol, max_iter=max_iter)
 
 
 _HESSIANS: dict[type, type[SampledHessian]] = {
