@@ -19,6 +19,7 @@ from deltarank.passes.matrices import (
     FACTOR_FLOPS,
     Array,
     Cells,
+    Frame,
     KernelLabels,
     Moments,
     Problem,
@@ -37,14 +38,12 @@ ROWS_PER_MOMENT = 2048
 class DenseMatrix:
     """A dense matrix, float32 or float64, in any memory order, possibly memory-mapped."""
 
-    def __init__(
-        self, X: Array, rows: Array, weights: Array, moments: Moments | None = None
-    ) -> None:
+    def __init__(self, X: Array, rows: Array, weights: Array, frame: Frame | None = None) -> None:
         self.dtype = X.dtype
-        moments = self.moments(X, rows, weights) if moments is None else moments
+        self.frame = Frame.of(self.moments(X, rows, weights)) if frame is None else frame
+        moments, self.coordinates = self.frame
         self.scale = _scale(moments.variance)
         self._matrix = (X, moments.center, 1.0 / self.scale)
-        self.coordinates = moments.coordinates()
         self.flops_per_score = self.flops(X.shape[1])
 
     def arrays(self) -> Iterator[Array]:
@@ -52,6 +51,10 @@ class DenseMatrix:
         X = self._matrix[0]
         for block in threads.row_blocks(len(X), ROWS_PER_MOMENT):
             yield X[block]
+
+    def first_rows(self, n_rows: int) -> tuple[Array, ...]:
+        """Return arrays that hold the first rows, and nothing else."""
+        return (self._matrix[0][:n_rows],)
 
     @staticmethod
     def flops(n_values: float) -> float:

@@ -18,7 +18,7 @@ from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.curvature import SampledHessian
 from deltarank.passes.dense import DenseMatrix
 from deltarank.passes.local import LocalPass
-from deltarank.passes.matrices import Array, Cells, Moments, Problem, merged_moments
+from deltarank.passes.matrices import Array, Cells, Frame, Moments, Problem, merged_moments
 from deltarank.passes.sparse import SparseMatrix
 from deltarank.passes.workers import Chunks, added
 
@@ -85,7 +85,7 @@ class Chunk:
     """A worker's pass over its rows, kept there from one pass to the next."""
 
     def __init__(self, rows: Rows, moments: Moments) -> None:
-        matrix = rows.matrix(rows.X, np.empty(0, np.int64), rows.weights, moments)
+        matrix = rows.matrix(rows.X, np.empty(0, np.int64), rows.weights, Frame.of(moments))
         self.data = LocalPass(matrix, rows.labels, rows.weights, C=1.0, positive_cost=rows.cost)
         self._n_bytes = rows.__sizeof__()
 
@@ -97,7 +97,7 @@ class Chunk:
         """Return sums and the kernels' gradient over the rows of this chunk."""
         matrix, (part,) = self.data.matrix, self.data.parts
         cells = self._cells(problem, problems)
-        pieces = self.data.chunks(part) or [part]
+        pieces = self.data.chunks(part)
         with one_blas_thread():
             results = threads.run([partial(matrix.chunk, rows, cells) for rows in pieces])
         sums, gradient = added(results)
@@ -223,6 +223,6 @@ def _without_rows(summary: Summary, dtype: Any) -> DenseMatrix | SparseMatrix:
     empty: Any = np.empty((0, len(summary.moments.center)), dtype)
     if kind is SparseMatrix:
         empty = sparse.csr_array(empty)
-    matrix = kind(empty, np.empty(0, np.int64), np.empty(0), summary.moments)
+    matrix = kind(empty, np.empty(0, np.int64), np.empty(0), Frame.of(summary.moments))
     matrix.flops_per_score = kind.flops(summary.n_stored / summary.n_rows)
     return matrix

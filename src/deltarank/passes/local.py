@@ -16,10 +16,10 @@ from deltarank import threads
 from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.dense import DenseMatrix
-from deltarank.passes.matrices import Array, Cells, KernelLabels, Matrix, Problem
+from deltarank.passes.matrices import Array, Cells, Frame, KernelLabels, Matrix, Problem
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.passes.sparse import SparseMatrix
-from deltarank.solvers.lbfgs import Evaluation, Start
+from deltarank.solvers.lbfgs import Evaluation, Start, State
 from deltarank.solvers.solution import Solution
 
 # At least so many rows a task: fewer would not make up for adding their gradients.
@@ -47,6 +47,7 @@ class LocalPass:
     """
 
     engine = "local"
+    state: State | None
 
     def __init__(
         self,
@@ -71,14 +72,18 @@ class LocalPass:
             self.parts = [rows]
         else:
             self.parts = [rows[folds[rows] == f] for f in range(self.n_folds)]
+        # Where the solver ended, if that is wanted: see `passes.growth`.
+        self.remembers, self.state = False, None
         n_features = len(matrix.coordinates.center)
         self.shape = (labels.n_labels * self.n_folds, n_features + 1)
 
     @classmethod
-    def over(cls, X: Any, labels: LabelSets, weights: Array, **options: Any) -> "LocalPass":
+    def over(
+        cls, X: Any, labels: LabelSets, weights: Array, frame: Frame | None = None, **options: Any
+    ) -> "LocalPass":
         """Return the pass over a dense or CSR matrix; for the options see the class."""
         matrix = SparseMatrix if sparse.issparse(X) else DenseMatrix
-        return cls(matrix(X, np.flatnonzero(weights), weights), labels, weights, **options)
+        return cls(matrix(X, np.flatnonzero(weights), weights, frame), labels, weights, **options)
 
     def start(self, problems: Array) -> Start:
         r"""Return linear discriminants, and gradients at constant scores, from label means alone.
@@ -255,6 +260,11 @@ class LocalPass:
         diagonal[:, : None if self.penalize_intercept else -1] += 1 / self.C
         return Evaluation(losses + square / (2 * self.C), slope, diagonal)
 
+    def penalty(self, points: Array) -> Evaluation:
+        """Return what the penalty alone contributes to the evaluation of all problems."""
+        coef = self.matrix.coordinates.to_coef(points[:, :-1])
+        return self.with_penalty(points, coef, np.zeros((3, len(points))), np.zeros_like(coef))
+
     def _penalty(self, points: Array, coef: Array) -> tuple[Array, Array]:
         """Return the squared norm that is penalised, and half its gradient."""
         slope = points.copy()
@@ -289,8 +299,8 @@ class LocalPass:
                 yield part, columns
 
     def chunks(self, part: Array) -> list[Array]:
-        """Return the given rows in pieces, a task each."""
-        return [part[rows] for rows in threads.even_parts(len(part), ROWS_PER_CHUNK)]
+        """Return the given rows in pieces, a task each; one empty piece if there are none."""
+        return [part[rows] for rows in threads.even_parts(len(part), ROWS_PER_CHUNK)] or [part]
 
     def _kernel_labels(self, labels: LabelSets, problems: Array) -> KernelLabels:
         """Return label sets as the kernels want them; see `logistic_block`."""
@@ -306,6 +316,13 @@ class LocalPass:
         """Return all that the objectives are made of, but for the penalty."""
         yield from (self._marked.starts, self._marked.members, self._costs, self.weights)
         yield from self.matrix.arrays()
+
+    def first_rows(self, n_rows: int) -> Iterator[Array]:
+        """Return features, labels and costs of the first rows alone."""
+        end = self._marked.starts[n_rows]
+        yield from (self._marked.starts[: n_rows + 1], self._marked.members[:end])
+        yield self._costs[:end]
+        yield from self.matrix.first_rows(n_rows)
 
     @property
     def n_rows(self) -> int:

@@ -106,10 +106,21 @@ class Moments(NamedTuple):
     variance: Array
     covariance: Array | None
 
-    def coordinates(self) -> Coordinates:
+
+class Frame(NamedTuple):
+    """What a matrix is read and solved in: moments of its features, and coordinates made of them.
+
+    Any frame leads to the same minimum; that of the rows at hand leads there soonest.
+    """
+
+    moments: Moments
+    coordinates: Coordinates
+
+    @classmethod
+    def of(cls, moments: Moments) -> "Frame":
         """Return the coordinates that diagonalise the covariance, or the features as they are."""
-        spread = self.variance if self.covariance is None else self.covariance
-        return coordinates(self.center, spread)
+        spread = moments.variance if moments.covariance is None else moments.covariance
+        return cls(moments, coordinates(moments.center, spread))
 
 
 def merged_moments(parts: list[Moments]) -> Moments:
@@ -146,12 +157,20 @@ class Matrix(Protocol):
     `problem` leads there, `total` and `centred` lead back.
     """
 
+    frame: Frame
     coordinates: Coordinates
     flops_per_score: float
     dtype: Any
 
+    @staticmethod
+    def moments(X: Any, rows: Array, weights: Array) -> Moments:
+        """Return the moments of the given rows; other rows are not read."""
+
     def arrays(self) -> Iterable[Array]:
         """Return the features, in pieces."""
+
+    def first_rows(self, n_rows: int) -> Iterable[Array]:
+        """Return arrays that hold the first rows, and nothing else."""
 
     def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return coefficients and offsets as the kernels want them."""

@@ -123,7 +123,7 @@ class PairwisePass:
     def _descend(self, point: Array, tol: float, max_iter: int) -> Solution:
         memory = int(np.clip(BYTES_OF_HISTORY // (8 * point.size), 3, MEMORY))
         with one_blas_thread():
-            return lbfgs(
+            solution, _ = lbfgs(
                 self.value_and_gradient,
                 Start(point, point, np.zeros_like(point)),
                 tol=tol,
@@ -132,6 +132,7 @@ class PairwisePass:
                 hessian=_no_hessian,
                 due=lambda n_waited, n_active: False,
             )
+        return solution
 
     def to_features(self, points: Array) -> tuple[Array, Array]:
         """Return coefficients (m, d) and intercepts (m,) of the features as they were given."""

@@ -18,7 +18,7 @@ from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.passes.small import SmallPass, is_small
 from deltarank.progress import progress
-from deltarank.solvers.lbfgs import Start, lbfgs
+from deltarank.solvers.lbfgs import Start, State, lbfgs
 from deltarank.solvers.newton import newton
 from deltarank.solvers.solution import Solution
 
@@ -82,7 +82,7 @@ def start_of(start: Any, block: Array) -> Any:
     """Return the start of some problems from that of all, of either kind of pass, or None."""
     if start is None:
         return None
-    return start.of(block) if isinstance(start, Start) else start[block]
+    return start.of(block) if isinstance(start, Start | State) else start[block]
 
 
 def solve_block(
@@ -100,11 +100,11 @@ def _solve_small(
 
 
 def _solve_by_passes(
-    data: LocalPass, block: Array, tol: float, max_iter: int, start: Start | None
+    data: LocalPass, block: Array, tol: float, max_iter: int, start: Start | State | None
 ) -> Solution:
     curvature = _HESSIANS[type(data)](data)
     with one_blas_thread():
-        return lbfgs(
+        solution, state = lbfgs(
             _restricted(data.value_and_gradient, block),
             data.start(block) if start is None else start,
             tol=tol,
@@ -113,6 +113,9 @@ def _solve_by_passes(
             hessian=_restricted(curvature, block),
             due=curvature.due,
         )
+    if data.remembers and len(block) == data.shape[0]:
+        data.state = state
+    return solution
 
 
 def _solve_on_device(

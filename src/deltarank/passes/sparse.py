@@ -18,6 +18,7 @@ from deltarank.passes.matrices import (
     FACTOR_FLOPS,
     Array,
     Cells,
+    Frame,
     KernelLabels,
     Moments,
     Problem,
@@ -35,17 +36,23 @@ ROWS_PER_BLOCK = 256
 class SparseMatrix:
     """A CSR matrix; centring happens in the offsets, so that zeros stay unstored."""
 
-    def __init__(self, X: Any, rows: Array, weights: Array, moments: Moments | None = None) -> None:
+    def __init__(self, X: Any, rows: Array, weights: Array, frame: Frame | None = None) -> None:
         self.dtype = X.dtype
         self._matrix = _parts(X)
         self._exact = (*self._matrix[:2], X.data)
-        moments = self.moments(X, rows, weights) if moments is None else moments
-        self.coordinates = moments.coordinates()
+        self.frame = Frame.of(self.moments(X, rows, weights)) if frame is None else frame
+        self.coordinates = self.frame.coordinates
         self.flops_per_score = self.flops(X.nnz / max(X.shape[0], 1))
 
     def arrays(self) -> tuple[Array, ...]:
         """Return the features."""
         return self._exact
+
+    def first_rows(self, n_rows: int) -> tuple[Array, ...]:
+        """Return arrays that hold the first rows, and nothing else."""
+        starts, columns, values = self._exact
+        end = starts[n_rows]
+        return starts[: n_rows + 1], columns[:end], values[:end]
 
     @staticmethod
     def flops(n_values: float) -> float:

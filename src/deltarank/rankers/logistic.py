@@ -10,7 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from deltarank.choices import choose
 from deltarank.chunks import is_chunked
-from deltarank.passes.devices import device_ranking, device_scores, scoring_device
+from deltarank.passes.devices import (
+    device_ranking,
+    device_scores,
+    fitting_device,
+    scoring_device,
+)
+from deltarank.passes.growth import Memory, grown, remembered
+from deltarank.passes.local import LocalPass
 from deltarank.passes.path import Pass, place
 from deltarank.rankers.base import FIRST, balanced, constant_scores, training_weights
 from deltarank.rankers.blocks import Fitted, Options, fit_blocks
@@ -18,6 +25,7 @@ from deltarank.rankers.chunked import placed_chunks
 from deltarank.rankers.linear import LinearRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.rankers.targets import Targets
+from deltarank.solvers.lbfgs import State
 from deltarank.solvers.solution import Solution
 from deltarank.weights import Weight
 
@@ -66,7 +74,9 @@ class LogisticRanker(LinearRanker):
         Largest number of passes over the data.
     warm_start : bool
         Start from the coefficients of the last fit. Rows may have been added or left out; labels
-        are matched by name, and new ones start afresh. Features must be the same.
+        are matched by name, and new ones start afresh. Features must be the same. If rows were only
+        added, behind the others, what the last fit found over those is not computed again; for that
+        the ranker remembers it, until it is pickled (up to about 350 MB, mostly far less).
     device : {"cpu", "cuda", "auto"} or "cuda:<number>"
         Where to fit and to score. "auto" takes a CUDA device if PyTorch sees one and the data are
         not small. The minimum is the same; its last digits are those of float32.
@@ -181,16 +191,17 @@ class LogisticRanker(LinearRanker):
                     "prune leaves coefficients out, and warm_start needs them all; use one of them"
                 )
         last = LastFit.of(self) if self.warm_start else None
+        memory = self.__dict__.pop("_memory", None)
         if is_chunked(X) or is_chunked(y):
             with placed_chunks(self, X, y, sample_weight) as (data, constants, dtype):
-                fitted = self._fit_placed(data, last)
+                fitted = self._fit_placed(data, self._start(data, last))
             self._keep(fitted[:2], fitted, constants, dtype)
             self._keep_effect(fitted, constants)
             return self
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         weights = training_weights(targets, y, self.weight, sample_weight)
-        fitted = self._fit_placed(self._place(X, targets, weights, self.C), last)
+        fitted = self._fit_rows(X, targets, weights, last, memory)
         constants = constant_scores(targets.labels, weights)
         self._keep(fitted[:2], fitted, constants, X.dtype)
         self._keep_effect(fitted, constants)
@@ -202,8 +213,32 @@ class LogisticRanker(LinearRanker):
         elif hasattr(self, "prune_effect_"):
             del self.prune_effect_
 
-    def _fit_placed(self, data: Pass, last: "LastFit | None") -> Fitted:
-        start = None if last is None else data.start_at(*last.for_labels_of(self))
+    def _fit_rows(
+        self,
+        X: Any,
+        targets: Targets,
+        weights: NDArray[Any],
+        last: "LastFit | None",
+        memory: Memory | None,
+    ) -> Fitted:
+        known: tuple[Pass, Any] | None = None
+        if memory is not None and last is not None and last.has_labels_of(self):
+            known = self._place_grown(memory, X, targets, weights)
+        if known is None:
+            fresh = self._place(X, targets, weights, self.C)
+            known, memory = (fresh, self._start(fresh, last)), None
+        data, start = known
+        if not isinstance(data, LocalPass) or not self.warm_start:
+            return self._fit_placed(data, start)
+        data.remembers = True
+        fitted = self._fit_placed(data, start)
+        self._memory = remembered(data, memory)
+        return fitted
+
+    def _start(self, data: Pass, last: "LastFit | None") -> Any:
+        return None if last is None else data.start_at(*last.for_labels_of(self))
+
+    def _fit_placed(self, data: Pass, start: Any) -> Fitted:
         options = Options(self.tol, self.max_iter, self.prune)
         where: dict[str, Any] = {"n_jobs": self.n_jobs, "checkpoint": self.checkpoint}
         return fit_blocks(data, options, start=start, **where)
@@ -217,18 +252,34 @@ class LogisticRanker(LinearRanker):
         positive_integer(self.max_iter, "max_iter")
 
     def _place(self, X: Any, targets: Targets, weights: NDArray[Any], C: float) -> Pass:
+        weights, options = self._objective(targets, weights, C)
+        return place(X, targets.labels, weights, device=self.device, **options)
+
+    def _place_grown(
+        self, memory: Memory, X: Any, targets: Targets, weights: NDArray[Any]
+    ) -> tuple[LocalPass, State] | None:
+        """Return the pass, and the state of the last fit, if its rows are the first of these."""
+        labels = targets.labels
+        device = fitting_device(self.device, X.shape[0], X.shape[1], labels.n_labels)
+        if device is not None or self.checkpoint is not None:
+            return None
+        weights, options = self._objective(targets, weights, self.C)
+        return grown(memory, X, labels, weights, **options)
+
+    def _objective(
+        self, targets: Targets, weights: NDArray[Any], C: float
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Return the weights of the rows, and what else decides what is minimised."""
         cost: Any = self.positive_cost
         if isinstance(cost, str):
             weights, cost = balanced(targets.labels, weights)
-        return place(
-            X,
-            targets.labels,
-            weights,
-            C=C,
-            positive_cost=cost,
-            penalize_intercept=self.penalize_intercept,
-            device=self.device,
-        )
+        penalize = self.penalize_intercept
+        return weights, {"C": C, "positive_cost": cost, "penalize_intercept": penalize}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: not what only serves the next fit of this very object."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_memory"}
 
     def _keep(
         self,
@@ -285,6 +336,11 @@ class LastFit(NamedTuple):
             return None
         features = getattr(ranker, "feature_names_in_", None)
         return cls(ranker.coef_, ranker.intercept_, _label_names(ranker), features)
+
+    def has_labels_of(self, ranker: LogisticRanker) -> bool:
+        """Tell whether a ranker is to fit the labels of the earlier fit, in their order."""
+        self._check_features(ranker)
+        return self.labels == _label_names(ranker)
 
     def for_labels_of(self, ranker: LogisticRanker) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return coefficients and intercepts of the labels the ranker is now to fit.

@@ -20,6 +20,8 @@ VALUE_NOISE = 1e-7
 NEGLIGIBLE = 1e-9
 # Estimated gaps were seen to be up to four times too small with Hessians, and ten times without.
 SAFETY, SAFETY_WITHOUT_HESSIAN = 4.0, 10.0
+# Where curvature was known from the start, gaps that fall fast are estimated better: by their rate.
+LEAST_SAFETY, SAFETY_PER_RATE = 2.0, 100.0
 SMALLEST_STEP = 1e-10
 SMALLEST_SLOWNESS = 1e-2
 PROBLEMS_PER_TASK = 64
@@ -28,6 +30,8 @@ HESSIANS_PER_TASK = 8
 ENDLESS = 10**12
 # Rounds that a close start counts as having waited for a Hessian.
 HEAD_START = 6
+# Factors of problems that need them no more are kept up to here, for whoever goes on from there.
+BYTES_OF_FACTORS = 2**26
 
 
 class Evaluation(NamedTuple):
@@ -60,20 +64,71 @@ class Start(NamedTuple):
         )
 
 
+class State(NamedTuple):
+    """Where p problems are, and what a solver has learnt of their curvature on the way.
+
+    Attributes
+    ----------
+    point : array of shape (p, v)
+    found : Evaluation
+        At those points.
+    steps, changes : arrays of float32, shape (p, memory, v)
+        Pairs of steps and changes of the gradient.
+    products : array of shape (p, memory)
+        Their scalar products.
+    n_pairs : array of int, shape (p,)
+    factors : array of shape (h, v, v)
+        Cholesky factors of Hessians.
+    slots : array of int, shape (p,)
+        Which of them is each problem's, or -1.
+    """
+
+    point: Array
+    found: Evaluation
+    steps: Array
+    changes: Array
+    products: Array
+    n_pairs: Array
+    factors: Array
+    slots: Array
+
+    def of(self, problems: Array) -> "State":
+        """Return the state of some of the problems."""
+        if len(problems) == len(self.point):
+            return self
+        return State(
+            self.point[problems],
+            Evaluation(*(part[problems] for part in self.found)),
+            self.steps[problems],
+            self.changes[problems],
+            self.products[problems],
+            self.n_pairs[problems],
+            self.factors,
+            self.slots[problems],
+        )
+
+    def add_pair(self, step: Array, change: Array) -> None:
+        """Add, in place, the pair of a step from the points to each problem's pairs."""
+        everyone, gradient = np.arange(len(self.point)), self.found.gradient
+        pairs = ((self.steps, self.changes), self.products, self.n_pairs)
+        old = self.point.copy(), gradient.copy()
+        move(everyone, self.point + step, gradient + change, old, *pairs)
+
+
 Objective = Callable[[Array, Array], Evaluation]
 Hessian = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 
 def lbfgs(
     value_and_gradient: Objective,
-    start: Start,
+    start: Start | State,
     *,
     tol: float = 1e-6,
     max_iter: int = 500,
     memory: int = 8,
     hessian: Hessian,
     due: Callable[[int, int], bool],
-) -> Solution:
+) -> tuple[Solution, State]:
     """Minimise p problems of v variables, each with its own step length and its own stop.
 
     A problem has converged when the estimated gap to its minimum is at most ``tol`` times its
@@ -84,7 +139,9 @@ def lbfgs(
     ----------
     value_and_gradient : callable
         ``(points (q, v), problems (q,)) -> Evaluation``; `problems` holds ascending indices.
-    start : Start
+    start : Start or State
+        From a state, perhaps of problems that differ a little, with what is found at its points
+        now, it goes on with the curvature known there; the state's arrays are overwritten.
     tol : float
     max_iter : int
         Largest number of rounds, each one evaluation of all active problems.
@@ -97,25 +154,27 @@ def lbfgs(
         ``(rounds since the last Hessians, active problems) -> bool``.
     """
     with progress("descending", 1.0) as done:
-        batch = _Batch(start, memory, tol)
-        _minimise(batch, value_and_gradient, start, max_iter, hessian, due, done)
-    norm = np.linalg.norm(batch.gradient, axis=1)
-    return Solution(batch.point, batch.value, norm, batch.n_iter, batch.converged, batch.diagonal)
+        if isinstance(start, Start):
+            batch, renewed = _Batch(start, memory, tol), (1 - HEAD_START) * start.close
+            everyone = np.arange(len(start.point))
+            batch.accept(everyone, start.point, value_and_gradient(start.point, everyone))
+        else:
+            batch, renewed = _Batch.resumed(start, tol), 0
+        _minimise(batch, value_and_gradient, max_iter, hessian, due, renewed, done)
+    return batch.solution(), batch.state()
 
 
 def _minimise(
     batch: "_Batch",
     value_and_gradient: Objective,
-    start: Start,
     max_iter: int,
     hessian: Hessian,
     due: Callable[[int, int], bool],
+    renewed: int,
     done: Step,
 ) -> None:
-    active = np.arange(len(start.point))
-    batch.accept(active, start.point, value_and_gradient(start.point, active))
+    """Go on until no problem is active; Hessians count as having been had in round `renewed`."""
     n_rounds = 1
-    renewed = 1 - HEAD_START if start.close else 0
     active = batch.still_active()
     while active.size and n_rounds < max_iter:
         if due(n_rounds - renewed, active.size):
@@ -155,11 +214,43 @@ class _Batch:
         self.n_pairs = np.zeros(n_problems, np.int64)
         self.factors = np.empty((0, n_variables, n_variables))
         self.slots = np.full(n_problems, -1)
+        self.has_factor = np.zeros(n_problems, bool)
         self.n_iter, self.n_moves = np.zeros((2, n_problems), np.int64)
-        self.first_decrement = np.zeros(n_problems)
+        self.first_decrement, self.last_decrement = np.zeros((2, n_problems))
         self.farthest, self.share = np.zeros(n_problems), 0.0
         self.converged = np.zeros(n_problems, bool)
         self.stuck = np.zeros(n_problems, bool)
+        self.knows_curvature = False
+
+    @classmethod
+    def resumed(cls, state: State, tol: float) -> "_Batch":
+        """Return problems that have been evaluated, with what is known of their curvature.
+
+        Pairs found beside a Hessian that is no longer quite theirs held some problems up for long.
+        """
+        start = Start(state.point, state.point, state.found.gradient)
+        batch = cls(start, state.products.shape[1], tol)
+        batch.histories, batch.products = (state.steps, state.changes), state.products
+        batch.n_pairs = np.where(state.slots < 0, state.n_pairs, 0)
+        batch.factors, batch.slots, batch.has_factor = state.factors, state.slots, state.slots >= 0
+        batch.value, batch.diagonal = state.found.value, state.found.diagonal
+        batch.knows_curvature = True
+        everyone = np.arange(len(state.point))
+        batch._aim(everyone)
+        batch._check(everyone)
+        return batch
+
+    def solution(self) -> Solution:
+        """Return where the problems are."""
+        norm = np.linalg.norm(self.gradient, axis=1)
+        return Solution(self.point, self.value, norm, self.n_iter, self.converged, self.diagonal)
+
+    def state(self) -> State:
+        """Return what the batch knows, where it was last evaluated."""
+        found = Evaluation(self.value, self.gradient, self.diagonal)
+        slots = np.where(self.has_factor, self.slots, -1)
+        known = (*self.histories, self.products, self.n_pairs, self.factors, slots)
+        return State(self.point, found, *known)
 
     def still_active(self) -> Array:
         """Return the problems that neither converged nor got stuck, ascending."""
@@ -215,10 +306,16 @@ class _Batch:
         self.first_decrement[problems[fresh]] = decrement[fresh]
         fall = np.minimum(decrement / self.first_decrement[problems], 1.0)
         rate = fall ** (1 / np.maximum(self.n_moves[problems], 1))
+        latest = decrement / np.where(fresh, decrement, self.last_decrement[problems])
+        self.last_decrement[problems] = decrement
         self.n_moves[problems] += 1
         rough = self.slots[problems] < 0
         still_to_come = np.where(rough & ~fresh, np.maximum(1 - rate, SMALLEST_SLOWNESS), 1.0)
-        return np.where(rough, SAFETY_WITHOUT_HESSIAN, SAFETY) * decrement / still_to_come
+        safety = np.where(rough, SAFETY_WITHOUT_HESSIAN, SAFETY)
+        if self.knows_curvature:
+            by_rate = SAFETY_PER_RATE * np.maximum(rate, latest)
+            safety = np.where(fresh, safety, np.clip(by_rate, LEAST_SAFETY, safety))
+        return safety * decrement / still_to_come
 
     def shorten(self, problems: Array, values: Array) -> None:
         """Shorten rejected steps to the minimum of a parabola through what is known."""
@@ -257,11 +354,15 @@ class _Batch:
         self._check(problems)
 
     def _keep_factors(self, problems: Array, matrices: Array, owner: Array) -> None:
-        searching = np.setdiff1d(self.still_active(), problems)
-        searching = searching[self.slots[searching] >= 0]
-        kept, self.slots[searching] = np.unique(self.slots[searching], return_inverse=True)
-        self.slots[searching] += len(matrices)
+        self.has_factor[problems] = False
+        others = np.flatnonzero(self.has_factor)
+        if (len(matrices) + len(self.factors)) * matrices[0].nbytes > BYTES_OF_FACTORS:
+            others = np.intersect1d(others, self.still_active())
+        kept, self.slots[others] = np.unique(self.slots[others], return_inverse=True)
+        self.slots[others] += len(matrices)
         self.slots[problems] = owner
+        self.has_factor[:] = False
+        self.has_factor[others] = self.has_factor[problems] = True
         self.factors = np.concatenate([matrices, self.factors[kept]])
 
     def _aim(self, problems: Array) -> None:
