@@ -31,7 +31,7 @@ HEAD = [
     "set-up",
     "solve",
     "fit",
-    "passes: coarse + fine + exact",
+    "passes: coarse + fine + exact + double",
     "floor fp32",
     "floor tf32",
     "worst gap",

@@ -9,9 +9,13 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
+from deltarank.labels import label_sets
 from deltarank.passes import devices
+from deltarank.solvers.precision import Precision
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
+from deltarank.passes.device import DevicePass  # noqa: E402  needs torch
+
 RNG = np.random.default_rng(0)
 N, D, M = 3000, 12, 15
 X = RNG.normal(size=(N, D)) * 10.0 ** RNG.uniform(-2, 2, D) + RNG.normal(size=D) * 5
@@ -248,3 +252,66 @@ def test_unknown_labels_have_no_weight_on_the_device():
     ours = AdaBoostRanker(n_stumps=5).fit(X, labels)
     other = AdaBoostRanker(n_stumps=5, device="cuda").fit(X, labels)
     assert_allclose(other.decision_function(X), ours.decision_function(X), rtol=1e-3, atol=1e-3)
+
+
+def placed(data, labels, **options):
+    weights = RNG.uniform(0.5, 2, N)
+    given = {"C": 3.0, "device": "cpu", **options}
+    return DevicePass(data, label_sets(labels), weights, **given)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"penalize_intercept": True}, {"positive_cost": 3.0}], ids=str
+)
+@pytest.mark.parametrize("case", ["dense", "sparse", "unknown labels", "folds"])
+def test_hessians_are_the_slopes_of_gradients(monkeypatch, case, options):
+    monkeypatch.setattr("deltarank.passes.device.ROWS_PER_VARIABLE", N)
+    labels = Y.astype(float)
+    if case == "unknown labels":
+        labels[RNG.random(Y.shape) < 0.2] = np.nan
+    data = placed(SPARSE[:, :30] if case == "sparse" else X, labels, **options)
+    if case == "folds":
+        data = data.with_folds(np.arange(N) % 3)
+    problems = torch.tensor([1, 4, 14])
+    points = torch.as_tensor(RNG.normal(scale=0.1, size=(3, data.shape[1]))) * 0.3
+    found = data.hessians(points, problems)
+    for place in (0, data.shape[1] // 2, data.shape[1] - 1):
+        # Sums in float64 allow a step so small that the gradient is straight along it.
+        h = 1e-4
+        aside = torch.zeros_like(points)
+        aside[:, place] = h
+        gradients = [
+            data.evaluate(points + sign * aside, problems, Precision.DOUBLE).gradient
+            for sign in (1, -1)
+        ]
+        slopes = (gradients[0] - gradients[1]) / (2 * h)
+        size = float(slopes.abs().max())
+        assert_allclose(found[:, :, place], slopes, atol=1e-4 * size)
+
+
+def test_sampled_hessians_are_about_right():
+    data = placed(X, Y)
+    problems = torch.arange(M)
+    points = torch.as_tensor(RNG.normal(scale=0.1, size=(M, D + 1)))
+    sampled = data.hessians(points, problems)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deltarank.passes.device.ROWS_PER_VARIABLE", N)
+        exact = data.hessians(points, problems)
+    factors = torch.linalg.cholesky(exact)
+    seen = torch.linalg.solve_triangular(factors, sampled, upper=False)
+    seen = torch.linalg.solve_triangular(factors, seen.mT, upper=False)
+    share = torch.linalg.eigvalsh(seen)
+    # About 2 / sqrt(32) either way.
+    assert 0.5 < float(share.min()) < float(share.max()) < 1.7
+    assert not torch.equal(sampled, exact)
+
+
+@pytest.mark.parametrize("on_device", ["lbfgs"], indirect=True)
+@pytest.mark.usefixtures("on_device")
+def test_labels_that_can_almost_be_split_converge_too():
+    """Without Hessians these take more than three hundred passes, and stop a little early."""
+    ours = LogisticRanker(C=1e4, tol=1e-8).fit(SPARSE, Y)
+    other = LogisticRanker(C=1e4, device="cuda").fit(SPARSE, Y)
+    assert other.converged_.all()
+    assert other.n_iter_.max() < 100
+    assert_allclose(other.objective_, ours.objective_, rtol=1e-6)

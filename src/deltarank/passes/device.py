@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from deltarank.labels import LabelSets
-from deltarank.passes.device_layout import Block, Layout
-from deltarank.passes.device_products import Factor, backward, forward
+from deltarank.passes.device_layout import Block, Layout, in_type
+from deltarank.passes.device_products import Factor, backward, forward, tf32_products
 from deltarank.passes.device_rows import arrays_of, cells_of
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.lbfgs import Evaluation, Start
@@ -32,6 +32,8 @@ from deltarank.solvers.solution import Solution
 COLUMN_PARTS = 8
 # Scores held at a time: each block adds to all gradients, so few large ones are best.
 CELLS_PER_BLOCK = 2**28
+# Rows sampled, a variable, for the Hessian of a problem.
+ROWS_PER_VARIABLE = 32
 
 
 class DevicePass:
@@ -209,7 +211,8 @@ class DevicePass:
         number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
         losses, curvatures, residuals = torch.zeros(3, len(points), **number)
         gradient = torch.zeros_like(coef)
-        slim, slim_offset = scaled.float(), offset.float()
+        kind = torch.float64 if precision == Precision.DOUBLE else torch.float32
+        slim, slim_offset = scaled.to(kind), offset.to(kind)
         for block in self.blocks:
             columns: Any = slice(None)
             if self.n_folds > 1:
@@ -246,10 +249,13 @@ class DevicePass:
                 x = Factor.of(block.x[rows], precision, len(coef))
                 cells = forward(x, coef, offset, precision)
             else:
-                cells = torch.addmm(offset, block.x, coef.T)
+                cells = torch.addmm(offset, in_type(block.x, coef.dtype), coef.T)
             sums = sums + self._turn(cells, block, rows, problems)
             self._subtract_positives(cells, block, rows, problems)
-            slope = backward(x, cells, precision) if turned is None else (turned @ cells).T
+            if turned is None:
+                slope = backward(x, cells, precision)
+            else:
+                slope = (in_type(turned, cells.dtype) @ cells).T
             gradient = gradient + slope.double()
         return sums[:, :n_problems], gradient[:n_problems]
 
@@ -258,7 +264,7 @@ class DevicePass:
 
         Sums of values and of residuals decide when to stop, so they are float64.
         """
-        if cells.is_cuda and not self._has_costs:
+        if cells.is_cuda and cells.dtype == torch.float32 and not self._has_costs:
             from deltarank.kernels.device_cells import turn_scores
 
             sums: Tensor = turn_scores(cells, block.weights[rows])
@@ -281,6 +287,7 @@ class DevicePass:
         found = slice(int(block.starts[rows.start]), int(block.starts[rows.stop]))
         places, members = block.rows[found] - rows.start, block.members[found]
         weights = block.weights[block.rows[found]] * (1 + block.extra_costs[found])
+        weights = weights.to(cells.dtype)
         if len(problems) == self.labels.n_labels and self.n_folds == 1:
             cells.view(-1).index_add_(0, places * cells.shape[1] + members, weights, alpha=-1)
             return
@@ -304,6 +311,59 @@ class DevicePass:
             costs[cells_of(hidden, self.device)] = 0.0
         costs = costs[:, problems // self.n_folds] * block.weights[rows, None]
         return functional.pad(costs, (0, width - len(problems)))
+
+    # The curvature
+
+    def hessians(self, points: Tensor, problems: Tensor) -> Tensor:
+        """Return the Hessians (p, v, v) of few problems, from rows sampled by their curvature.
+
+        For a rare label a few rows hold nearly all of it: see `passes.curvature.SampledHessian`.
+        """
+        places = self.places
+        coef = places.to_coef(points[:, :-1])
+        offset = points[:, -1] - coef @ (places.center - places.shift)
+        scaled = (coef * places.scale).float(), offset.float()
+        parts = [self._curvatures(block, *scaled, problems) for block in self.blocks]
+        found = [self._hessian(curvatures) for curvatures in torch.cat(parts).T]
+        return torch.stack(found)
+
+    def _curvatures(self, block: Block, coef: Tensor, offset: Tensor, problems: Tensor) -> Tensor:
+        """Return the curvatures (r, p) of a block's cells."""
+        with tf32_products(self.device, False):
+            chances = torch.addmm(offset, block.x, coef.T).sigmoid_()
+        weights = self._cell_weights(block, slice(0, len(chances)), problems, len(problems))
+        outside = problems % self.n_folds != block.fold if self.n_folds > 1 else 1.0
+        return chances * (1 - chances) * weights * outside
+
+    def _hessian(self, curvatures: Tensor) -> Tensor:
+        """Return the Hessian (v, v) of a problem from the curvatures (n,) of all rows."""
+        total = curvatures.sum(dtype=torch.float64)
+        n_draws = ROWS_PER_VARIABLE * self.shape[1]
+        if 2 * n_draws < len(curvatures):
+            middles = (torch.arange(n_draws, device=self.device) + 0.5) * total / n_draws
+            drawn = torch.searchsorted(curvatures.cumsum(0, dtype=torch.float64), middles)
+            rows, masses = drawn.clamp_(max=len(curvatures) - 1), (total / n_draws).expand(n_draws)
+        else:
+            rows, masses = torch.arange(len(curvatures), device=self.device), curvatures.double()
+        hessian = torch.zeros(self.shape[1], self.shape[1], dtype=torch.float64, device=self.device)
+        begin = 0
+        for block in self.blocks:
+            end = begin + len(block.weights)
+            mine = (rows >= begin) & (rows < end)
+            z = self._variables_of(block, rows[mine] - begin)
+            hessian += z.T @ (z * masses[mine, None])
+            begin = end
+        if self.penalize_intercept:
+            hessian += torch.outer(self._intercept_direction, self._intercept_direction) / self.C
+        hessian.diagonal()[:-1] += 1 / self.C
+        return hessian
+
+    def _variables_of(self, block: Block, rows: Tensor) -> Tensor:
+        """Return rows of a block as the solver's variables see them (r, v), in float64."""
+        x = block.x.to_dense() if block.transposed is not None else block.x
+        places = self.places
+        z = places.to_variables(x[rows].double() * places.scale - (places.center - places.shift))
+        return torch.column_stack([z, torch.ones_like(z[:, 0])])
 
     def _with_penalty(
         self,

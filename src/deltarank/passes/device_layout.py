@@ -1,6 +1,7 @@
 """How data lie on a torch device: rows in blocks, features centred, scaled and rotated."""
 
 import warnings
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -157,9 +158,21 @@ class Layout:
         return torch.as_tensor(values).to(self._device)
 
 
+def in_type(matrix: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a CSR matrix with its values as another type."""
+    if matrix.dtype == dtype:
+        return matrix
+    parts = (matrix.crow_indices(), matrix.col_indices(), matrix.values().to(dtype))
+    return _csr(parts, matrix.shape)
+
+
 def _to_device(matrix: Any, device: torch.device) -> Tensor:
     parts = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    return _csr(parts, matrix.shape).to(device)
+
+
+def _csr(parts: Iterable[Tensor], shape: tuple[int, ...]) -> Tensor:
     with torch.sparse.check_sparse_tensor_invariants(enable=False), warnings.catch_warnings():
         # Products are all that is asked of it, and those are tested.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(*parts, size=matrix.shape).to(device)
+        return torch.sparse_csr_tensor(*parts, size=shape)

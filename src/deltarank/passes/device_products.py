@@ -1,4 +1,4 @@
-"""Matrix products on a device, coarse, fine or exact: see `Precision`."""
+"""Matrix products on a device, as exact as is asked for: see `Precision`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +28,9 @@ class Factor(NamedTuple):
     @classmethod
     def of(cls, x: Tensor, precision: Precision, n_columns: int) -> "Factor":
         """Split a matrix if products of this precision, with so many columns, ask for it."""
+        if precision == Precision.DOUBLE:
+            wide = x.double()
+            return cls(wide, wide, None)
         if precision == Precision.COARSE or n_columns <= NARROW or not x.is_cuda:
             return cls(x, x, None)
         high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
@@ -40,7 +43,7 @@ def forward(x: Factor, coef: Tensor, offset: Tensor, precision: Precision) -> Te
     Terms of a score may nearly cancel, so fine ones may be off by more than their last digits:
     values to be trusted must be exact.
     """
-    exact = precision == Precision.EXACT or len(coef) <= NARROW
+    exact = precision >= Precision.EXACT or len(coef) <= NARROW
     with tf32_products(x.whole.device, not exact):
         if exact or x.low is None:
             return torch.addmm(offset, x.whole, coef.T)

@@ -127,8 +127,9 @@ def _solve_on_device(
 
     problems = torch.as_tensor(block, device=data.device)
     start = data.start(problems) if start is None else start
-    evaluate = _restricted(data.evaluate, problems)
-    found: Any = device_lbfgs(evaluate, start, memory=MEMORY, tol=tol, max_iter=max_iter)
+    evaluate, hessian = _restricted(data.evaluate, problems), _restricted(data.hessians, problems)
+    limits: dict[str, Any] = {"memory": MEMORY, "tol": tol, "max_iter": max_iter}
+    found: Any = device_lbfgs(evaluate, start, hessian=hessian, **limits)
     return Solution(*(part.cpu().numpy() for part in found))
 
 

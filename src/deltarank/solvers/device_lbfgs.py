@@ -1,7 +1,8 @@
 """Batched L-BFGS on a device: the state of all problems as tensors, few operations a round.
 
-The steps are those of `deltarank.solvers.lbfgs` with diagonals only. The two-loop recursion would
-be dozens of small operations a round; its compact form is a handful of batched products.
+The steps are those of `deltarank.solvers.lbfgs`, with Hessians for the last few problems only. The
+two-loop recursion would be dozens of small operations a round; its compact form is a handful of
+batched products.
 """
 
 from collections.abc import Callable
@@ -25,11 +26,15 @@ from deltarank.solvers.solution import Solution
 
 # A pair (step, change of gradient) whose cosine is below this carries only rounding.
 SMALLEST_COSINE = 1e-8
+# Values of double evaluations are known to about this.
+DOUBLE_NOISE = 1e-13
 # Gaps below this are left to finer products, and so is a problem whose steps coarse ones reject
 # even when they are short.
 COARSE_TOL, SHORTEST_COARSE_STEP = 1e-5, 0.05
 # So few problems go on with the next precision: a round takes as long as reading the data.
 STRAGGLERS = 16
+# Hessians of the last problems may take so much memory, or those go on without; old ones are stale.
+BYTES_OF_HESSIANS, ROUNDS_PER_HESSIAN = 2**31, 8
 # A problem whose value fell by less than a tenth of the tolerance in so many rounds has converged:
 # near the limits of float32 the decrement says no more how far the minimum is.
 IDLE_ROUNDS, IDLE_SHARE = 8, 0.1
@@ -39,6 +44,7 @@ def device_lbfgs(
     evaluate: Callable[[Tensor, Tensor, Precision], Evaluation],
     start: Start,
     *,
+    hessian: Callable[[Tensor, Tensor], Tensor],
     tol: float,
     max_iter: int,
     memory: int,
@@ -46,7 +52,8 @@ def device_lbfgs(
     """Minimise p problems of v variables, each with its own step length and its own stop.
 
     The way is made by coarse and fine evaluations; exact ones finish, from all that was learnt.
-    A start close to the minimum needs no way.
+    A start close to the minimum needs no way. The last few problems, which converge slowly, and
+    those whose values differ by less than float32 can tell, end with double ones and Hessians.
 
     Parameters
     ----------
@@ -54,34 +61,47 @@ def device_lbfgs(
         ``(points (q, v), problems (q,), precision) -> Evaluation`` of tensors; `problems` ascend.
     start : Start
         Of float64 tensors.
+    hessian : callable
+        ``(points (q, v), problems (q,)) -> hessians (q, v, v)``, roughly.
     tol, max_iter, memory
         See `deltarank.solvers.lbfgs`.
     """
     batch = _Batch(start, memory)
     n_rounds = 0
-    for precision in (Precision.EXACT,) if start.close else Precision:
-        is_last = precision == Precision.EXACT
+    most_hessians = BYTES_OF_HESSIANS // (8 * start.point.shape[1] ** 2)
+    for precision in Precision:
+        if start.close and precision < Precision.EXACT:
+            continue
+        is_last, finishes = precision == Precision.DOUBLE, precision >= Precision.EXACT
+        problems = batch.unfinished() if is_last else batch.every
+        if not len(problems) or n_rounds >= max_iter:
+            break
         enough = max(tol, COARSE_TOL) if precision == Precision.COARSE else tol
-        everything = batch.every
-        point = batch.point.clone() if n_rounds else start.point
-        found = evaluate(point, everything, precision)
+        noise = DOUBLE_NOISE if is_last else VALUE_NOISE
+        point = batch.point[problems] if n_rounds else start.point
         batch.forget_values()
-        batch.accept(everything, point, found, enough, moved=n_rounds == 0)
+        found = evaluate(point, problems, precision)
+        batch.accept(problems, point, found, enough, moved=n_rounds == 0)
         n_rounds += 1
         active = batch.still_active()
+        renewed = n_rounds if len(active) <= most_hessians else max_iter
         while len(active) > (0 if is_last else STRAGGLERS) and n_rounds < max_iter:
+            if is_last and n_rounds >= renewed:
+                batch.centre(active, hessian(batch.point[active], active), enough)
+                renewed, active = n_rounds + ROUNDS_PER_HESSIAN, batch.still_active()
+                continue
             trial = batch.point[active] + batch.step[active, None] * batch.direction[active]
             found = evaluate(trial, active, precision)
             n_rounds += 1
             value = batch.value[active]
             decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
-            good = found.value <= value + decrease + VALUE_NOISE * value.abs()
+            good = found.value <= value + decrease + noise * value.abs()
             if bool(good.all()):
                 batch.accept(active, trial, found, enough)
             else:
                 moved = Evaluation(*(part[good] for part in found))
                 batch.accept(active[good], trial[good], moved, enough)
-                batch.shorten(active[~good], found.value[~good], enough, give_up=not is_last)
+                batch.shorten(active[~good], found.value[~good], enough, give_up=not finishes)
             active = batch.still_active()
     return batch.solution()
 
@@ -105,11 +125,30 @@ class _Batch:
         self.has_pair = torch.zeros(n_problems, dtype=torch.bool, **like)
         self.n_iter, self.n_moves = torch.zeros(2, n_problems, dtype=torch.int64, **like)
         self.past = torch.full((n_problems, IDLE_ROUNDS), torch.inf, **number)
+        self.factors, self.slots = torch.empty(0, **number), torch.full_like(self.n_iter, -1)
         self.converged, self.stuck = torch.zeros(2, n_problems, dtype=torch.bool, **like)
 
     def still_active(self) -> Tensor:
         """Return the problems that neither converged nor got stuck, ascending."""
         return (~(self.converged | self.stuck)).nonzero().ravel()
+
+    def unfinished(self) -> Tensor:
+        """Return the problems that have not converged, be they stuck or not, ascending."""
+        return (~self.converged).nonzero().ravel()
+
+    def centre(self, problems: Tensor, hessians: Tensor, tol: float) -> None:
+        """Let the given problems, and no others from now on, use Hessians in place of diagonals.
+
+        The pairs so far were corrections of what they had before.
+        """
+        self.factors, failed = torch.linalg.cholesky_ex(hessians)
+        self.slots[problems] = torch.where(failed == 0, self.every[: len(problems)], -1)
+        self.steps[problems], self.changes[problems] = 0.0, 0.0
+        self.products[problems] = torch.eye(self.products.shape[1]).to(self.products)
+        self.has_pair[problems], self.n_moves[problems] = False, 0
+        known = (self.value[problems], self.gradient[problems], self.diagonal[problems])
+        self._aim(problems, Evaluation(*known))
+        self._check(problems, tol)
 
     def forget_values(self) -> None:
         """Compare no further values with those of another precision."""
@@ -162,8 +201,10 @@ class _Batch:
         flat = R[:, -1, -1] / (newest * newest / found.diagonal).sum(dim=1)
         scale = torch.where(self.has_pair[problems], flat, 1.0)[:, None]
         inverse = scale / found.diagonal
-        scaled = inverse * gradient
-        slim, weighted = scaled.float(), changes * inverse.float()[:, None, :]
+        scaled, weighted = inverse * gradient, changes * inverse.float()[:, None, :]
+        if len(self.factors):
+            self._apply_factors(problems, gradient, changes, scaled, weighted)
+        slim = scaled.float()
         along = _times(steps, gradient.float())
         u = torch.linalg.solve_triangular(R, along.double()[:, :, None], upper=True)
         middle = torch.bmm(weighted, changes.transpose(1, 2)).double()
@@ -181,6 +222,16 @@ class _Batch:
         self.slope[problems] = torch.where(uphill, -(scaled * gradient).sum(dim=1), slope)
         self.step[problems] = 1.0
 
+    def _apply_factors(
+        self, problems: Tensor, gradient: Tensor, changes: Tensor, scaled: Tensor, weighted: Tensor
+    ) -> None:
+        """Overwrite gradients and changes times the inverse diagonals by those times inverse H."""
+        mine = (self.slots[problems] >= 0).nonzero().ravel()
+        factors = self.factors[self.slots[problems[mine]]]
+        vectors = torch.cat([gradient[mine, None], changes[mine].double()], dim=1)
+        solved = torch.cholesky_solve(vectors.mT, factors).mT
+        scaled[mine], weighted[mine] = solved[:, 0], solved[:, 1:].float()
+
     def _check(self, problems: Tensor, tol: float) -> None:
         """Mark who has converged, by the bound on the gap that `lbfgs` uses without Hessians."""
         decrement = (-self.slope[problems] / 2).clamp(min=torch.finfo(torch.float64).tiny)
@@ -195,7 +246,8 @@ class _Batch:
         fall = past[:, 0] - value
         self.past[problems] = torch.column_stack([past[:, 1:], value])
         enough = tol * value.abs() + NEGLIGIBLE
-        self.converged[problems] = (gap <= enough) | (fall <= IDLE_SHARE * enough)
+        is_idle = (fall <= IDLE_SHARE * enough) & (self.slots[problems] < 0)
+        self.converged[problems] = (gap <= enough) | is_idle
 
     def shorten(self, problems: Tensor, values: Tensor, tol: float, give_up: bool) -> None:
         """Shorten rejected steps to the minimum of a parabola through what is known."""
