@@ -17,7 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from deltarank import LogisticRanker, WeightedBinaryRelevance, instance_weights, rank_loss
+from deltarank.labels import label_sets
 from deltarank.metrics import get_scorer
+from deltarank.passes.local import LocalPass
 
 
 def problem(n=300, d=7, m=9, seed=0):
@@ -379,3 +381,25 @@ def test_bad_rows_at_ranking_are_refused_in_words():
         named.score(X[:1], [{"z"}])
     with pytest.raises(ValueError, match="not fitted"):
         LogisticRanker().rank(X)
+
+
+@pytest.mark.parametrize("n_labels", [10, 250, 1100])
+def test_sparse_passes_of_any_width_are_the_sums_they_stand_for(n_labels):
+    """Wide ones go by feature, and very wide ones some columns at a time."""
+    rng = np.random.default_rng(3)
+    x = sparse.random_array((700, 60), density=0.15, format="csr", rng=rng)
+    y = sparse.random_array((700, n_labels), density=0.02, format="csr", rng=rng) > 0
+    weights = rng.uniform(0, 2, 700) * (rng.random(700) > 0.1)
+    data = LocalPass.over(x, label_sets(y), weights, C=1.0)
+    coef, offset = rng.normal(size=(n_labels, 60)), rng.normal(size=n_labels)
+    chosen = np.flatnonzero(rng.random(n_labels) < 0.9)
+    sums, gradient = data._losses(coef[chosen], offset[chosen], chosen)
+    dense, mean = x.toarray(), data.matrix.coordinates.center
+    scores = (dense - mean) @ coef[chosen].T + offset[chosen]
+    chances = 1 / (1 + np.exp(-scores))
+    relevant = y.toarray()[:, chosen]
+    residuals = weights[:, None] * (chances - relevant)
+    losses = weights @ np.logaddexp(0, np.where(relevant, -scores, scores))
+    expected = [losses, weights @ (chances * (1 - chances)), residuals.sum(axis=0)]
+    assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
+    assert_allclose(gradient, residuals.T @ dense, rtol=1e-4, atol=1e-4)

@@ -11,6 +11,8 @@ from numba import njit
 from deltarank.kernels.logistic import curvature_block, logistic_block, sample_rows
 
 FAST = {"contract"}
+# From so many columns on, sorting a block's values by feature is worth it.
+WIDE = 192
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -51,6 +53,62 @@ def add_csr_transposed_times_dense(matrix, rows, dense, out):
 
 
 @njit(nogil=True, cache=True)
+def _sort_by_feature(matrix, rows, ends, places, sorted_values):
+    """Sort the stored values of some rows by feature, rows ascending.
+
+    Those of feature f end before ``ends[f]``; `places` tells of each which of the rows it is in.
+    """
+    starts, indices, values = matrix
+    ends[:] = 0
+    for b in range(rows.shape[0]):
+        for k in range(starts[rows[b]], starts[rows[b] + 1]):
+            ends[indices[k]] += 1
+    total = 0
+    for f in range(ends.shape[0]):
+        total, ends[f] = total + ends[f], total
+    for b in range(rows.shape[0]):
+        for k in range(starts[rows[b]], starts[rows[b] + 1]):
+            at = ends[indices[k]]
+            places[at], sorted_values[at] = b, values[k]
+            ends[indices[k]] = at + 1
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _add_sorted_times_dense(ends, places, values, dense, out):
+    """Add the same as `add_csr_transposed_times_dense`, of values sorted by feature.
+
+    Four at a time, as in `csr_times_dense`.
+    """
+    k = 0
+    for f in range(out.shape[0]):
+        target, end = out[f], ends[f]
+        while k + 3 < end:
+            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
+            s0, s1 = dense[places[k]], dense[places[k + 1]]
+            s2, s3 = dense[places[k + 2]], dense[places[k + 3]]
+            for j in range(target.shape[0]):
+                target[j] += (v0 * s0[j] + v1 * s1[j]) + (v2 * s2[j] + v3 * s3[j])
+            k += 4
+        while k < end:
+            value, source = values[k], dense[places[k]]
+            for j in range(target.shape[0]):
+                target[j] += value * source[j]
+            k += 1
+
+
+@njit(nogil=True, cache=True)
+def _most_values(matrix, rows, block):
+    """Return how many values the fullest block of rows has."""
+    starts, most = matrix[0], 0
+    for begin in range(0, rows.shape[0], block):
+        n_values = 0
+        for i in rows[begin : begin + block]:
+            n_values += starts[i + 1] - starts[i]
+        most = max(most, n_values)
+    return most
+
+
+@njit(nogil=True, cache=True)
 def csr_chunk(matrix, rows, block, problem, weights, labels, costs, sums, gradient):
     """Add the losses and gradients of the given rows; gradient is float32, shape (d, p).
 
@@ -58,13 +116,22 @@ def csr_chunk(matrix, rows, block, problem, weights, labels, costs, sums, gradie
     ``matrix = (starts, indices, values)``.
     """
     coefficients, offsets = problem
-    scores = np.empty((block, coefficients.shape[1]), np.float32)
+    n_features, n_columns = coefficients.shape
+    scores = np.empty((block, n_columns), np.float32)
+    sorts = n_columns >= WIDE
+    room = _most_values(matrix, rows, block) if sorts else 0
+    ends = np.empty(n_features, np.int64)
+    places, sorted_values = np.empty(room, np.int32), np.empty(room, np.float32)
     for begin in range(0, rows.shape[0], block):
         part = rows[begin : begin + block]
         s = scores[: part.shape[0]]
         csr_times_dense(matrix, part, coefficients, s)
         logistic_block(s, offsets, part, weights, labels, costs, sums)
-        add_csr_transposed_times_dense(matrix, part, s, gradient)
+        if sorts:
+            _sort_by_feature(matrix, part, ends, places, sorted_values)
+            _add_sorted_times_dense(ends, places, sorted_values, s, gradient)
+        else:
+            add_csr_transposed_times_dense(matrix, part, s, gradient)
 
 
 @njit(nogil=True, cache=True)

@@ -86,20 +86,22 @@ def _scale(changes, products, newest, diagonal):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def descend(problems, directions, diagonals, factors, slots, histories, products, n_pairs):
-    """Turn gradients into descent directions: minus the inverse Hessian estimate times each.
+def descend(problems, gradients, diagonals, aims, factors, slots, histories, products, n_pairs):
+    """Find descent directions: minus the inverse Hessian estimates times the gradients.
 
-    ``directions`` holds the gradients on entry. Problem i starts the two-loop recursion from its
-    Cholesky factor ``factors[slots[i]]``, or from its diagonal where ``slots[i]`` is negative.
+    ``aims = (directions, slopes)`` holds all problems, as all other arrays do, and is overwritten
+    for the given ones. Problem i starts the two-loop recursion from its Cholesky factor
+    ``factors[slots[i]]``, or from its diagonal where ``slots[i]`` is negative.
     """
+    directions, slopes = aims
     step_history, change_history = histories
     memory, n_variables = step_history.shape[1:]
     shares = np.empty(memory)
     for k in range(problems.shape[0]):
         i = problems[k]
-        direction = directions[k]
+        direction = directions[i]
         for j in range(n_variables):
-            direction[j] = -direction[j]
+            direction[j] = -gradients[i, j]
         newest, oldest = n_pairs[i], max(0, n_pairs[i] - memory)
         for pair in range(newest - 1, oldest - 1, -1):
             slot = pair % memory
@@ -110,11 +112,12 @@ def descend(problems, directions, diagonals, factors, slots, histories, products
         if slots[i] >= 0:
             _solve(factors[slots[i]], direction)
         else:
-            scale = _scale(change_history[i], products[i], newest, diagonals[k])
+            scale = _scale(change_history[i], products[i], newest, diagonals[i])
             for j in range(n_variables):
-                direction[j] *= scale / diagonals[k, j]
+                direction[j] *= scale / diagonals[i, j]
         for pair in range(oldest, newest):
             slot = pair % memory
             share = shares[slot] - _dot(change_history[i, slot], direction) / products[i, slot]
             for j in range(n_variables):
                 direction[j] += share * step_history[i, slot, j]
+        slopes[i] = _dot(direction, gradients[i])

@@ -38,6 +38,8 @@ ROWS_PER_MOMENT = 2048
 class DenseMatrix:
     """A dense matrix, float32 or float64, in any memory order, possibly memory-mapped."""
 
+    columns_at_a_time = 2**31
+
     def __init__(self, X: Array, rows: Array, weights: Array, frame: Frame | None = None) -> None:
         self.dtype = X.dtype
         self.frame = Frame.of(self.moments(X, rows, weights)) if frame is None else frame

@@ -221,7 +221,7 @@ class LocalPass:
 
     def _losses(self, coef: Array, offset: Array, problems: Array) -> tuple[Array, Array]:
         """Return the sums (3, p) and the kernels' gradient (p, d) over all rows."""
-        groups = list(self._groups(problems))
+        groups = list(self._tiles(problems))
         tasks, owners = [], []
         for owner, (part, columns) in enumerate(groups):
             cells = self.cells(coef[columns], offset[columns], problems[columns])
@@ -288,6 +288,16 @@ class LocalPass:
         with one_blas_thread():
             coef = points[:, :-1] if places.basis is None else points[:, :-1] @ places.basis.T
             return coef, points[:, -1] - coef @ places.center
+
+    def _tiles(self, problems: Array) -> Iterator[tuple[Array, Any]]:
+        """Cut the groups into so many columns at a time as the matrix is quickest with."""
+        width = self.matrix.columns_at_a_time
+        for part, columns in self._groups(problems):
+            chosen = np.arange(len(problems))[columns]
+            n_tiles = -(-len(chosen) // width)
+            tiles = [columns] if n_tiles == 1 else np.array_split(chosen, n_tiles)
+            for tile in tiles:
+                yield part, tile
 
     def _groups(self, problems: Array) -> Iterator[tuple[Array, Any]]:
         if self.n_folds == 1:

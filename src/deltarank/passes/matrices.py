@@ -160,6 +160,7 @@ class Matrix(Protocol):
     frame: Frame
     coordinates: Coordinates
     flops_per_score: float
+    columns_at_a_time: int
     dtype: Any
 
     @staticmethod

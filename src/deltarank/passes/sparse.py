@@ -36,6 +36,9 @@ ROWS_PER_BLOCK = 256
 class SparseMatrix:
     """A CSR matrix; centring happens in the offsets, so that zeros stay unstored."""
 
+    # Coefficients and gradients of more would not stay in the second-level cache.
+    columns_at_a_time = 512
+
     def __init__(self, X: Any, rows: Array, weights: Array, frame: Frame | None = None) -> None:
         self.dtype = X.dtype
         self._matrix = _parts(X)

@@ -186,8 +186,11 @@ def _minimise(
         decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
         slack = VALUE_NOISE * np.abs(batch.value[active])
         good = evaluation.value <= batch.value[active] + decrease + slack
-        batch.accept(active[good], trial[good], Evaluation(*(e[good] for e in evaluation)))
-        batch.shorten(active[~good], evaluation.value[~good])
+        if good.all():
+            batch.accept(active, trial, evaluation)
+        else:
+            batch.accept(active[good], trial[good], Evaluation(*(e[good] for e in evaluation)))
+            batch.shorten(active[~good], evaluation.value[~good])
         stranded = batch.stranded()
         if stranded.size and due(ENDLESS, stranded.size):
             batch.renew_curvature(stranded, hessian)
@@ -366,17 +369,9 @@ class _Batch:
         self.factors = np.concatenate([matrices, self.factors[kept]])
 
     def _aim(self, problems: Array) -> None:
-        direction = self.gradient[problems]
-        diagonal = self.diagonal[problems]
+        known = (self.gradient, self.diagonal, (self.direction, self.slope))
         centre = (self.factors, self.slots)
         pairs = (self.histories, self.products, self.n_pairs)
         blocks = threads.row_blocks(len(problems), PROBLEMS_PER_TASK)
-        threads.run(
-            [
-                partial(descend, problems[b], direction[b], diagonal[b], *centre, *pairs)
-                for b in blocks
-            ]
-        )
-        self.direction[problems] = direction
-        self.slope[problems] = np.einsum("ij,ij->i", direction, self.gradient[problems])
+        threads.run([partial(descend, problems[b], *known, *centre, *pairs) for b in blocks])
         self.step[problems] = 1.0
