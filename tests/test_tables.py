@@ -250,6 +250,25 @@ def test_an_arrow_file_with_damaged_places_of_strings_is_refused(file, stream):
         list(read_blocks(path, Encoder.fit({"a": ["red", "blue"]}), format="arrow"))
 
 
+def test_a_small_file_that_asks_for_too_much_memory_is_damaged(file, monkeypatch):
+    """Sizes in a damaged file may be absurd; a large file may be right, and memory too small."""
+    sink = io.BytesIO()
+    table = pa.table({"a": [1.0], "tags": ["x"]})
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    path = file(sink.getvalue())
+
+    def starved(content, n_bytes):
+        raise MemoryError
+
+    monkeypatch.setattr("deltarank.datasets.table_files._arrow", starved)
+    with pytest.raises(DataFileError, match="asks for more memory than there is"):
+        read(path, format="arrow", labels="tags")
+    monkeypatch.setattr("deltarank.datasets.table_files.LARGEST_WITHOUT_WANT", 10)
+    with pytest.raises(MemoryError):
+        read(path, format="arrow", labels="tags")
+
+
 def test_what_is_asked_for_must_be_there(file):
     path = file("a,b\n1,0\n")
     with pytest.raises(ValueError, match=r"labels= must name the column .* columns are 'a', 'b'"):

@@ -16,6 +16,8 @@ from deltarank.datasets.streams import CHUNK_BYTES, beginning, lines, opened
 
 # Rows that a block of a Parquet file is cut from: what a row takes is known once it is read.
 PARQUET_ROWS = 1 << 11
+# No file of so few bytes needs more memory than there is, unless it is damaged.
+LARGEST_WITHOUT_WANT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,12 @@ def _with_pyarrow(
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         raise DataFileError(path, f"not readable ({str(error).splitlines()[0]})") from None
+    except MemoryError:
+        if path.stat().st_size > LARGEST_WITHOUT_WANT:
+            raise
+        raise DataFileError(
+            path, "it asks for more memory than there is, as damaged files do"
+        ) from None
     if not n_read:
         raise DataFileError(path, "the file holds no rows")
 

@@ -91,7 +91,8 @@ def grown(
     # Weights have a mean of one over all rows, so those of the old ones may all have changed alike.
     before, now = memory.weights, data.weights[:n_old]
     factor = float(now.sum(dtype=np.float64) / before.sum(dtype=np.float64))
-    if _settings(data) != memory.settings or not np.allclose(now, factor * before, rtol=ROUNDING):
+    alike = np.allclose(now, factor * before, rtol=ROUNDING, atol=0)
+    if not alike or _settings(data) != memory.settings:
         return None
     if _checksum(data, n_old) != memory.checksum:
         return None

@@ -20,6 +20,8 @@ TRUSTED_ROUNDS, DOUBTFUL_STEP = 12, 0.1
 SAFETY = 10.0
 
 
+# Steps of problems that have no Hessian are no numbers, and are rejected.
+@np.errstate(over="ignore", invalid="ignore")
 def device_newton(
     derivatives: Callable[[Tensor, bool], Any], start: Tensor, *, tol: float, max_iter: int
 ) -> Solution:
