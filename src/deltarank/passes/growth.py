@@ -21,7 +21,7 @@ from deltarank.solvers.lbfgs import Evaluation, State
 
 ROWS_PER_CHECKSUM = 8192
 # Of so many rows one is looked at for curvature.
-ROWS_PER_SAMPLED = 16
+ROWS_PER_SAMPLED = 8
 # Weights are float32.
 ROUNDING = 1e-6
 # A frame serves until there are so many times the rows it was made of, or features that spread so
@@ -154,6 +154,14 @@ def _settings(data: LocalPass) -> tuple[Any, ...]:
     return data.C, data.penalize_intercept, str(data.dtype)
 
 
+def _words(array: Array) -> Array:
+    """Return the bits of an array's rows as unsigned integers (n, k), as long ones as may be."""
+    if array.ndim == 1:
+        return array.view(f"u{array.itemsize}")[:, None]
+    is_even = array.flags.c_contiguous and array.shape[1] * array.itemsize % 8 == 0
+    return array.view("u8" if is_even else f"u{array.itemsize}")
+
+
 def _checksum(data: LocalPass, n_rows: int, n_known: int = 0, known_sum: int = 0) -> int:
     """Return a number that tells the first rows of a pass from others.
 
@@ -162,8 +170,7 @@ def _checksum(data: LocalPass, n_rows: int, n_known: int = 0, known_sum: int = 0
     total = known_sum
     arrays = zip(data.first_rows(n_rows), data.first_rows(n_known), strict=True)
     for number, (array, known) in enumerate(arrays):
-        words = array.view(f"u{array.itemsize}")[len(known) :]
-        words = words[:, None] if words.ndim == 1 else words
+        words = _words(array)[len(known) :]
         blocks = threads.row_blocks(len(words), ROWS_PER_CHECKSUM)
         parts = threads.run([partial(checksum, words[b], len(known) + b.start) for b in blocks])
         total += (2 * number + 1) * sum(map(int, parts))
