@@ -15,6 +15,7 @@ from deltarank.solvers.precision import Precision
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 from deltarank.passes.device import DevicePass  # noqa: E402  needs torch
+from deltarank.passes.device_curvature import sampled_hessians  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N, D, M = 3000, 12, 15
@@ -265,7 +266,7 @@ def placed(data, labels, **options):
 )
 @pytest.mark.parametrize("case", ["dense", "sparse", "unknown labels", "folds"])
 def test_hessians_are_the_slopes_of_gradients(monkeypatch, case, options):
-    monkeypatch.setattr("deltarank.passes.device.ROWS_PER_VARIABLE", N)
+    monkeypatch.setattr("deltarank.passes.device_curvature.ROWS_PER_VARIABLE", N)
     labels = Y.astype(float)
     if case == "unknown labels":
         labels[RNG.random(Y.shape) < 0.2] = np.nan
@@ -274,7 +275,7 @@ def test_hessians_are_the_slopes_of_gradients(monkeypatch, case, options):
         data = data.with_folds(np.arange(N) % 3)
     problems = torch.tensor([1, 4, 14])
     points = torch.as_tensor(RNG.normal(scale=0.1, size=(3, data.shape[1]))) * 0.3
-    found = data.hessians(points, problems)
+    found = sampled_hessians(data, points, problems)
     for place in (0, data.shape[1] // 2, data.shape[1] - 1):
         # Sums in float64 allow a step so small that the gradient is straight along it.
         h = 1e-4
@@ -293,10 +294,10 @@ def test_sampled_hessians_are_about_right():
     data = placed(X, Y)
     problems = torch.arange(M)
     points = torch.as_tensor(RNG.normal(scale=0.1, size=(M, D + 1)))
-    sampled = data.hessians(points, problems)
+    sampled = sampled_hessians(data, points, problems)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltarank.passes.device.ROWS_PER_VARIABLE", N)
-        exact = data.hessians(points, problems)
+        patch.setattr("deltarank.passes.device_curvature.ROWS_PER_VARIABLE", N)
+        exact = sampled_hessians(data, points, problems)
     factors = torch.linalg.cholesky(exact)
     seen = torch.linalg.solve_triangular(factors, sampled, upper=False)
     seen = torch.linalg.solve_triangular(factors, seen.mT, upper=False)

@@ -15,29 +15,34 @@ FAST = {"contract"}
 WIDE = 192
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
-def csr_times_dense(matrix, rows, dense, out):
-    """Write X[rows] @ dense, shape (len(rows), p).
+@njit(inline="always", fastmath=FAST)
+def _add_rows(dense, places, values, k, end, target):
+    """Add rows of a dense matrix, those at ``places[k:end]`` times their values, to a target.
 
     Four stored values at a time: the target is loaded and stored once for all of them.
     """
+    while k + 3 < end:
+        v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
+        s0, s1 = dense[places[k]], dense[places[k + 1]]
+        s2, s3 = dense[places[k + 2]], dense[places[k + 3]]
+        for j in range(target.shape[0]):
+            target[j] += (v0 * s0[j] + v1 * s1[j]) + (v2 * s2[j] + v3 * s3[j])
+        k += 4
+    while k < end:
+        value, source = values[k], dense[places[k]]
+        for j in range(target.shape[0]):
+            target[j] += value * source[j]
+        k += 1
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def csr_times_dense(matrix, rows, dense, out):
+    """Write X[rows] @ dense, shape (len(rows), p)."""
     starts, indices, values = matrix
     for b in range(rows.shape[0]):
         target = out[b]
         target[:] = 0
-        k, end = starts[rows[b]], starts[rows[b] + 1]
-        while k + 3 < end:
-            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
-            s0, s1 = dense[indices[k]], dense[indices[k + 1]]
-            s2, s3 = dense[indices[k + 2]], dense[indices[k + 3]]
-            for j in range(target.shape[0]):
-                target[j] += (v0 * s0[j] + v1 * s1[j]) + (v2 * s2[j] + v3 * s3[j])
-            k += 4
-        while k < end:
-            value, source = values[k], dense[indices[k]]
-            for j in range(target.shape[0]):
-                target[j] += value * source[j]
-            k += 1
+        _add_rows(dense, indices, values, starts[rows[b]], starts[rows[b] + 1], target)
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -75,25 +80,11 @@ def _sort_by_feature(matrix, rows, ends, places, sorted_values):
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def _add_sorted_times_dense(ends, places, values, dense, out):
-    """Add the same as `add_csr_transposed_times_dense`, of values sorted by feature.
-
-    Four at a time, as in `csr_times_dense`.
-    """
-    k = 0
+    """Add the same as `add_csr_transposed_times_dense`, of values sorted by feature."""
+    begin = 0
     for f in range(out.shape[0]):
-        target, end = out[f], ends[f]
-        while k + 3 < end:
-            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
-            s0, s1 = dense[places[k]], dense[places[k + 1]]
-            s2, s3 = dense[places[k + 2]], dense[places[k + 3]]
-            for j in range(target.shape[0]):
-                target[j] += (v0 * s0[j] + v1 * s1[j]) + (v2 * s2[j] + v3 * s3[j])
-            k += 4
-        while k < end:
-            value, source = values[k], dense[places[k]]
-            for j in range(target.shape[0]):
-                target[j] += value * source[j]
-            k += 1
+        _add_rows(dense, places, values, begin, ends[f], out[f])
+        begin = ends[f]
 
 
 @njit(nogil=True, cache=True)

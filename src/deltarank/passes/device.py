@@ -21,19 +21,17 @@ from torch.nn import functional
 
 from deltarank.labels import LabelSets
 from deltarank.passes.device_layout import Block, Layout, in_type
-from deltarank.passes.device_products import Factor, backward, forward, tf32_products
+from deltarank.passes.device_products import Factor, backward, forward
 from deltarank.passes.device_rows import arrays_of, cells_of
 from deltarank.passes.small import LARGEST_LOG_ODDS
-from deltarank.solvers.lbfgs import Evaluation, Start
 from deltarank.solvers.precision import Precision
 from deltarank.solvers.solution import Solution
+from deltarank.solvers.states import Evaluation, Start
 
 # Tensor cores want columns in such numbers.
 COLUMN_PARTS = 8
 # Scores held at a time: each block adds to all gradients, so few large ones are best.
 CELLS_PER_BLOCK = 2**28
-# Rows sampled, a variable, for the Hessian of a problem.
-ROWS_PER_VARIABLE = 32
 
 
 class DevicePass:
@@ -205,9 +203,7 @@ class DevicePass:
                 torch.cuda.empty_cache()
 
     def _evaluate(self, points: Tensor, problems: Tensor, precision: Precision) -> Evaluation:
-        places = self.places
-        coef = places.to_coef(points[:, :-1])
-        scaled, offset = coef * places.scale, points[:, -1] - coef @ (places.center - places.shift)
+        coef, scaled, offset = self.places.linear(points)
         number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
         losses, curvatures, residuals = torch.zeros(3, len(points), **number)
         gradient = torch.zeros_like(coef)
@@ -269,7 +265,7 @@ class DevicePass:
 
             sums: Tensor = turn_scores(cells, block.weights[rows])
             return sums
-        weights = self._cell_weights(block, rows, problems, cells.shape[1])
+        weights = self.cell_weights(block, rows, problems, cells.shape[1])
         losses = functional.softplus(cells).mul_(weights).sum(dim=0, dtype=torch.float64)
         cells.sigmoid_()
         curvatures = torch.addcmul(cells, cells, cells, value=-1).mul_(weights).sum(dim=0)
@@ -299,7 +295,7 @@ class DevicePass:
             flat = places * cells.shape[1] + mine.clamp(min=0)
             cells.view(-1).index_add_(0, flat, mass, alpha=-1)
 
-    def _cell_weights(self, block: Block, rows: slice, problems: Tensor, width: int) -> Tensor:
+    def cell_weights(self, block: Block, rows: slice, problems: Tensor, width: int) -> Tensor:
         """Return the weights of a block's cells, or of its rows (r, 1) where cells cost alike."""
         if not self._has_costs:
             return block.weights[rows, None]
@@ -311,59 +307,6 @@ class DevicePass:
             costs[cells_of(hidden, self.device)] = 0.0
         costs = costs[:, problems // self.n_folds] * block.weights[rows, None]
         return functional.pad(costs, (0, width - len(problems)))
-
-    # The curvature
-
-    def hessians(self, points: Tensor, problems: Tensor) -> Tensor:
-        """Return the Hessians (p, v, v) of few problems, from rows sampled by their curvature.
-
-        For a rare label a few rows hold nearly all of it: see `passes.curvature.SampledHessian`.
-        """
-        places = self.places
-        coef = places.to_coef(points[:, :-1])
-        offset = points[:, -1] - coef @ (places.center - places.shift)
-        scaled = (coef * places.scale).float(), offset.float()
-        parts = [self._curvatures(block, *scaled, problems) for block in self.blocks]
-        found = [self._hessian(curvatures) for curvatures in torch.cat(parts).T]
-        return torch.stack(found)
-
-    def _curvatures(self, block: Block, coef: Tensor, offset: Tensor, problems: Tensor) -> Tensor:
-        """Return the curvatures (r, p) of a block's cells."""
-        with tf32_products(self.device, False):
-            chances = torch.addmm(offset, block.x, coef.T).sigmoid_()
-        weights = self._cell_weights(block, slice(0, len(chances)), problems, len(problems))
-        outside = problems % self.n_folds != block.fold if self.n_folds > 1 else 1.0
-        return chances * (1 - chances) * weights * outside
-
-    def _hessian(self, curvatures: Tensor) -> Tensor:
-        """Return the Hessian (v, v) of a problem from the curvatures (n,) of all rows."""
-        total = curvatures.sum(dtype=torch.float64)
-        n_draws = ROWS_PER_VARIABLE * self.shape[1]
-        if 2 * n_draws < len(curvatures):
-            middles = (torch.arange(n_draws, device=self.device) + 0.5) * total / n_draws
-            drawn = torch.searchsorted(curvatures.cumsum(0, dtype=torch.float64), middles)
-            rows, masses = drawn.clamp_(max=len(curvatures) - 1), (total / n_draws).expand(n_draws)
-        else:
-            rows, masses = torch.arange(len(curvatures), device=self.device), curvatures.double()
-        hessian = torch.zeros(self.shape[1], self.shape[1], dtype=torch.float64, device=self.device)
-        begin = 0
-        for block in self.blocks:
-            end = begin + len(block.weights)
-            mine = (rows >= begin) & (rows < end)
-            z = self._variables_of(block, rows[mine] - begin)
-            hessian += z.T @ (z * masses[mine, None])
-            begin = end
-        if self.penalize_intercept:
-            hessian += torch.outer(self._intercept_direction, self._intercept_direction) / self.C
-        hessian.diagonal()[:-1] += 1 / self.C
-        return hessian
-
-    def _variables_of(self, block: Block, rows: Tensor) -> Tensor:
-        """Return rows of a block as the solver's variables see them (r, v), in float64."""
-        x = block.x.to_dense() if block.transposed is not None else block.x
-        places = self.places
-        z = places.to_variables(x[rows].double() * places.scale - (places.center - places.shift))
-        return torch.column_stack([z, torch.ones_like(z[:, 0])])
 
     def _with_penalty(
         self,
@@ -397,11 +340,11 @@ class DevicePass:
         if self.penalize_intercept:
             intercept = points[:, -1] - coef @ self.places.center
             square = square + intercept**2
-            slope += torch.outer(intercept, self._intercept_direction)
+            slope += torch.outer(intercept, self.intercept_direction)
         return square, slope
 
     @property
-    def _intercept_direction(self) -> Tensor:
+    def intercept_direction(self) -> Tensor:
         """Gradient of the intercept with respect to the variables, shape (v,)."""
         center = self.places.center
         one = torch.ones(1, dtype=torch.float64, device=self.device)

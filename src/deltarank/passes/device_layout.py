@@ -60,6 +60,16 @@ class Places(NamedTuple):
         """Return the variables of coefficients; also turns gradients."""
         return coef if self.basis is None else coef @ self.basis
 
+    def linear(self, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return coefficients of the features (p, d), those of the blocks' columns, and offsets."""
+        coef = self.to_coef(points[:, :-1])
+        return coef, coef * self.scale, points[:, -1] - coef @ (self.center - self.shift)
+
+    def from_blocks(self, x: Tensor) -> Tensor:
+        """Return rows of a block as the solver's variables see them (r, d + 1), in float64."""
+        z = self.to_variables(x.double() * self.scale - (self.center - self.shift))
+        return torch.column_stack([z, torch.ones_like(z[:, 0])])
+
 
 class Layout:
     """Data on their way to a device.

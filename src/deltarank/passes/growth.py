@@ -17,7 +17,7 @@ from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array, Frame, merged_moments
-from deltarank.solvers.lbfgs import Evaluation, State
+from deltarank.solvers.states import Evaluation, State
 
 ROWS_PER_CHECKSUM = 8192
 # Of so many rows one is looked at for curvature.
@@ -97,7 +97,7 @@ def grown(
     if _checksum(data, n_old) != memory.checksum:
         return None
     rows = data.parts[0][np.searchsorted(data.parts[0], n_old) :]
-    if _labels_awoke(labels, n_old) or _spreads(data, X, rows, memory):
+    if _labels_awoke(data, n_old) or _spreads(data, X, rows, memory):
         return None
     with one_blas_thread():
         state = _with_rows(data, rows, memory.state, factor)
@@ -132,13 +132,13 @@ def _losses(data: LocalPass, rows: Array, points: Array) -> Evaluation:
     return part.value_and_gradient(points, np.arange(data.shape[0]))
 
 
-def _labels_awoke(labels: LabelSets, n_old: int) -> bool:
+def _labels_awoke(data: LocalPass, n_old: int) -> bool:
     """Tell whether a label was constant in the old rows and is so no more.
 
     At the infinite intercept that it was fitted with, there is no curvature to go on with.
     """
+    labels, now = data.labels, data.frequencies()
     before = np.bincount(labels.members[: labels.starts[n_old]], minlength=labels.n_labels)
-    now = np.bincount(labels.members, minlength=labels.n_labels)
     first, last = (before == 0) & (now > 0), (before == n_old) & (now < labels.n_rows)
     return bool((first | last).any())
 

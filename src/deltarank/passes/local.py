@@ -19,8 +19,8 @@ from deltarank.passes.dense import DenseMatrix
 from deltarank.passes.matrices import Array, Cells, Frame, KernelLabels, Matrix, Problem
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.passes.sparse import SparseMatrix
-from deltarank.solvers.lbfgs import Evaluation, Start, State
 from deltarank.solvers.solution import Solution
+from deltarank.solvers.states import Evaluation, Start, State
 
 # At least so many rows a task: fewer would not make up for adding their gradients.
 ROWS_PER_CHUNK = 1024

@@ -12,8 +12,9 @@ from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.progress import progress
-from deltarank.solvers.lbfgs import Evaluation, Start, lbfgs
+from deltarank.solvers.lbfgs import lbfgs
 from deltarank.solvers.solution import Solution
+from deltarank.solvers.states import Evaluation, Start
 
 MEMORY = 10
 BYTES_OF_HISTORY = 2**30

@@ -5,6 +5,7 @@ like numbers of passes; a block is as wide as a fixed amount of memory allows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,9 +19,10 @@ from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
 from deltarank.passes.small import SmallPass, is_small
 from deltarank.progress import progress
-from deltarank.solvers.lbfgs import Start, State, lbfgs
+from deltarank.solvers.lbfgs import lbfgs
 from deltarank.solvers.newton import newton
 from deltarank.solvers.solution import Solution
+from deltarank.solvers.states import Start, State
 
 if TYPE_CHECKING:
     from deltarank.passes.device import DevicePass
@@ -123,11 +125,13 @@ def _solve_on_device(
 ) -> Solution:
     import torch
 
+    from deltarank.passes.device_curvature import sampled_hessians
     from deltarank.solvers.device_lbfgs import device_lbfgs
 
     problems = torch.as_tensor(block, device=data.device)
     start = data.start(problems) if start is None else start
-    evaluate, hessian = _restricted(data.evaluate, problems), _restricted(data.hessians, problems)
+    evaluate = _restricted(data.evaluate, problems)
+    hessian = _restricted(partial(sampled_hessians, data), problems)
     limits: dict[str, Any] = {"memory": MEMORY, "tol": tol, "max_iter": max_iter}
     found: Any = device_lbfgs(evaluate, start, hessian=hessian, **limits)
     return Solution(*(part.cpu().numpy() for part in found))

@@ -1,7 +1,7 @@
 """WBR-LR: weighted logistic regression, all labels as one matrix problem."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,15 @@ from deltarank.passes.devices import (
 from deltarank.passes.growth import Memory, grown, remembered
 from deltarank.passes.local import LocalPass
 from deltarank.passes.path import Pass, place
-from deltarank.rankers.base import FIRST, balanced, constant_scores, training_weights
+from deltarank.rankers.base import balanced, constant_scores, training_weights
 from deltarank.rankers.blocks import Fitted, Options, fit_blocks
 from deltarank.rankers.chunked import placed_chunks
+from deltarank.rankers.last_fit import LastFit
 from deltarank.rankers.linear import LinearRanker
 from deltarank.rankers.parameters import positive_integer, positive_number
 from deltarank.rankers.targets import Targets
-from deltarank.solvers.lbfgs import State
 from deltarank.solvers.solution import Solution
+from deltarank.solvers.states import State
 from deltarank.weights import Weight
 
 # The univariate losses that Wu, Li, Xu and Zhu (2021) compare, by the options that give them; rows
@@ -218,7 +219,7 @@ class LogisticRanker(LinearRanker):
         X: Any,
         targets: Targets,
         weights: NDArray[Any],
-        last: "LastFit | None",
+        last: LastFit | None,
         memory: Memory | None,
     ) -> Fitted:
         known: tuple[Pass, Any] | None = None
@@ -235,7 +236,7 @@ class LogisticRanker(LinearRanker):
         self._memory = remembered(data, memory)
         return fitted
 
-    def _start(self, data: Pass, last: "LastFit | None") -> Any:
+    def _start(self, data: Pass, last: LastFit | None) -> Any:
         return None if last is None else data.start_at(*last.for_labels_of(self))
 
     def _fit_placed(self, data: Pass, start: Any) -> Fitted:
@@ -319,60 +320,3 @@ class LogisticRanker(LinearRanker):
             return expit(scores)
         # A relevant cell that costs kappa moves the best score up by log(kappa), for every label.
         return expit(scores - np.log(self.positive_cost))
-
-
-class LastFit(NamedTuple):
-    """What an earlier fit found, to go on from."""
-
-    coef: NDArray[Any]
-    intercept: NDArray[Any]
-    labels: list[Any]
-    features: Any
-
-    @classmethod
-    def of(cls, ranker: LogisticRanker) -> "LastFit | None":
-        """Return the ranker's last fit; None if it has none, or left coefficients out."""
-        if not hasattr(ranker, "coef_") or hasattr(ranker, "prune_effect_"):
-            return None
-        features = getattr(ranker, "feature_names_in_", None)
-        return cls(ranker.coef_, ranker.intercept_, _label_names(ranker), features)
-
-    def has_labels_of(self, ranker: LogisticRanker) -> bool:
-        """Tell whether a ranker is to fit the labels of the earlier fit, in their order."""
-        self._check_features(ranker)
-        return self.labels == _label_names(ranker)
-
-    def for_labels_of(self, ranker: LogisticRanker) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return coefficients and intercepts of the labels the ranker is now to fit.
-
-        The intercept is NaN for a label that the earlier fit did not have, or that was never, or
-        always, relevant in it. Other features than those of the earlier fit are refused.
-        """
-        self._check_features(ranker)
-        place = {name: row for row, name in enumerate(self.labels)}
-        rows = np.array([place.get(name, -1) for name in _label_names(ranker)])
-        coef, intercept = self.coef[rows], self.intercept[rows]
-        fresh = (rows < 0) | (np.abs(intercept) >= FIRST / 2)
-        return np.where(fresh[:, None], 0.0, coef), np.where(fresh, np.nan, intercept)
-
-    def _check_features(self, ranker: LogisticRanker) -> None:
-        way_out = "; fit a new ranker, or use warm_start=False"
-        before, now = self.coef.shape[1], ranker.n_features_in_
-        if before != now:
-            raise ValueError(
-                f"warm_start=True goes on from a fit of {before} features, so X must have as many; "
-                f"got {now}{way_out}"
-            )
-        names = getattr(ranker, "feature_names_in_", None)
-        if names is not None and self.features is not None and (names != self.features).any():
-            column = int(np.flatnonzero(names != self.features)[0])
-            raise ValueError(
-                f"warm_start=True needs the features of the last fit in their order; column "
-                f"{column} was {self.features[column]!r} and is {names[column]!r}{way_out}"
-            )
-
-
-def _label_names(ranker: LogisticRanker) -> list[Any]:
-    """Return a name a row of coefficients: of two classes the second, as they share one."""
-    names = ranker.classes_.tolist()
-    return names[-1:] if ranker._form == "binary" else names

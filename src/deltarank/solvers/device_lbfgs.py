@@ -18,11 +18,10 @@ from deltarank.solvers.lbfgs import (
     SMALLEST_STEP,
     SUFFICIENT_DECREASE,
     VALUE_NOISE,
-    Evaluation,
-    Start,
 )
 from deltarank.solvers.precision import Precision
 from deltarank.solvers.solution import Solution
+from deltarank.solvers.states import Evaluation, Start
 
 # A pair (step, change of gradient) whose cosine is below this carries only rounding.
 SMALLEST_COSINE = 1e-8
