@@ -179,14 +179,16 @@ def test_metrics_agree_with_scikit_learn_where_conventions_do(dtype):
     Y, scores = untied(300, 40, 4, dtype=dtype)
     Y = Y[Y.any(axis=1)]
     scores = scores[: len(Y)]
+    # The same scores in the same order; in float32 scikit-learn may also add in float32.
+    wide = scores.astype(np.float64)
     close = {"rtol": 1e-12, "atol": 1e-12}
-    assert_allclose(rank_loss(Y, scores), sklearn_metrics.label_ranking_loss(Y, scores), **close)
-    ap = sklearn_metrics.label_ranking_average_precision_score(Y, scores)
+    assert_allclose(rank_loss(Y, scores), sklearn_metrics.label_ranking_loss(Y, wide), **close)
+    ap = sklearn_metrics.label_ranking_average_precision_score(Y, wide)
     assert_allclose(metrics.average_precision(Y, scores), ap, **close)
-    depth = sklearn_metrics.coverage_error(Y, scores)
+    depth = sklearn_metrics.coverage_error(Y, wide)
     assert_allclose(metrics.coverage(Y, scores), depth - 1, **close)
     for k in (1, 5, None):
-        gain = sklearn_metrics.ndcg_score(Y, scores, k=k)
+        gain = sklearn_metrics.ndcg_score(Y, wide, k=k)
         assert_allclose(metrics.ndcg_at_k(Y, scores, k), gain, **close)
 
 
