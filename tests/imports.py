@@ -24,7 +24,7 @@ def imported_on_load(tree: ast.AST) -> Iterator[str]:
 
 
 def _imported_from(node: ast.ImportFrom) -> Iterator[str]:
-    assert node.module is not None and node.level == 0, "imports are absolute"
+    assert node.module is not None, "imports are absolute"
     yield node.module
     for alias in node.names:
         if _file_of(f"{node.module}.{alias.name}"):

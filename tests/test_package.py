@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -80,12 +81,15 @@ def test_links_between_documents_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_continuous_integration_runs_the_test_command_of_the_readme():
+def test_continuous_integration_runs_the_commands_of_the_readme_before_it_installs_anything():
+    commands = runpy.run_path(str(ROOT / ".ci/readme.py"))["commands"]()
+    assert list(commands) == ["reproduce", "test"]
     readme = (ROOT / "README.md").read_text()
-    commands = re.findall(r"```console\n\$ (.+?)\n", readme)
-    tests = [command for command in commands if command.endswith("pytest")]
-    assert len(tests) == 1
-    assert tests[0] in (ROOT / ".ci/run").read_text()
+    for command in commands.values():
+        assert f"```console\n$ {command}\n```" in readme
+    steps = (ROOT / ".ci/run").read_text()
+    assert "set -euo pipefail" in steps
+    assert steps.index("\npython3 .ci/readme.py\n") < steps.index("pip install")
 
 
 def test_the_lock_file_names_every_dependency_and_no_registry():

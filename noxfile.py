@@ -1,0 +1,122 @@
+"""The steps that a change must pass, each of which can be run alone: ``nox -s tests``.
+
+``nox -l`` lists them. Without ``-s`` all run that ``.ci/run`` runs.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+DATA = ROOT.parent / "shared" / "data"
+# One environment for the steps that need everything, so that it is made once.
+FULL = {"venv_location": ".nox/full", "reuse_venv": True}
+# One known release of PyTorch; without it the tests of deltarank.torch would be skipped.
+TORCH = "torch==2.13.0"
+
+CHECKS = ["style", "layers", "types", "dependencies"]
+nox.options.sessions = ["readme", "bare", *CHECKS, "site", "tests"]
+nox.options.error_on_missing_interpreters = True
+
+
+def _install_everything(session: nox.Session) -> None:
+    session.install("--quiet", TORCH)
+    session.install("--quiet", "-e", ".[dev,docs,torch]", "torchmetrics")
+    if "DELTARANK_DATA" not in os.environ and DATA.is_dir():
+        session.env["DELTARANK_DATA"] = str(DATA)
+
+
+@nox.session(venv_backend="none")
+def readme(session: nox.Session) -> None:
+    """Run README's two commands, word for word, each in a clean clone."""
+    session.run("python3", ".ci/readme.py", *session.posargs, external=True)
+
+
+@nox.session
+def bare(session: nox.Session) -> None:
+    """Install without extras: what works, and what the rest says."""
+    session.install("--quiet", ".")
+    session.run("python", ".ci/bare.py")
+
+
+@nox.session(**FULL)
+def style(session: nox.Session) -> None:
+    """Check style and layout."""
+    _install_everything(session)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session(**FULL)
+def layers(session: nox.Session) -> None:
+    """Check that imports point down only."""
+    _install_everything(session)
+    session.run("lint-imports")
+
+
+@nox.session(**FULL)
+def types(session: nox.Session) -> None:
+    """Check types."""
+    _install_everything(session)
+    session.run("mypy")
+
+
+@nox.session(**FULL)
+def dependencies(session: nox.Session) -> None:
+    """Check that what is imported is declared, and the reverse."""
+    _install_everything(session)
+    session.run("deptry", "src")
+
+
+@nox.session(**FULL)
+def site(session: nox.Session) -> None:
+    """Build the site, examples run, warnings being errors."""
+    _install_everything(session)
+    build = ["sphinx-build", "-W", "--keep-going", "-q", "-b", "html"]
+    session.run(*build, "docs", "docs/_build/html")
+
+
+@nox.session(**FULL)
+def tests(session: nox.Session) -> None:
+    """Run the everyday tests with everything installed, and measure what they cover."""
+    _install_everything(session)
+    _find_browser(session)
+    session.run("coverage", "erase")
+    session.run("pytest", "--cov", "--cov-report=", *session.posargs)
+    session.run("coverage", "report")
+
+
+@nox.session(**FULL)
+def slow(session: nox.Session) -> None:
+    """Run the long tests: faults and abuse, every benchmark in small."""
+    _install_everything(session)
+    session.run("pytest", "-m", "slow", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def gpu(session: nox.Session) -> None:
+    """Run the tests of device code on a CUDA device, with the Python that has PyTorch for it."""
+    command = ["python3", "-m", "pytest", "-m", "gpu", "-n", "0", "tests/test_gpu.py"]
+    session.run(*command, *session.posargs, external=True)
+
+
+@nox.session(venv_backend="none")
+def pythons(session: nox.Session) -> None:
+    """Run README's test command with every Python promised and the oldest dependencies."""
+    session.run("python3", ".ci/pythons", *session.posargs, external=True)
+
+
+@nox.session(venv_backend="none")
+def guard(session: nox.Session) -> None:
+    """Compare the speed of the working tree with a commit: nox -s guard -- main."""
+    session.run("python3", "benchmarks/guard.py", *session.posargs, external=True)
+
+
+def _find_browser(session: nox.Session) -> None:
+    """Install a browser for the tests of pages, where one can be had."""
+    if shutil.which("chromedriver") or not shutil.which("apt-get") or os.geteuid() != 0:
+        return
+    for command in (["update"], ["install", "-y", "chromium", "chromium-driver"]):
+        session.run("apt-get", *command, external=True, silent=True, success_codes=range(256))
