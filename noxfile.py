@@ -74,8 +74,8 @@ def dependencies(session: nox.Session) -> None:
 def site(session: nox.Session) -> None:
     """Build the site, examples run, warnings being errors."""
     _install_everything(session)
-    build = ["sphinx-build", "-W", "--keep-going", "-q", "-b", "html"]
-    session.run(*build, "docs", "docs/_build/html")
+    command = "sphinx-build -W --keep-going -b html docs docs/_build/html"
+    session.run(*command.split(), "-q")
 
 
 @nox.session(**FULL)

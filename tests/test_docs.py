@@ -112,5 +112,5 @@ def test_an_example_has_a_title_draws_a_figure_and_says_what_one_sees(path):
 
 def test_continuous_integration_builds_the_site_by_the_documented_command():
     command = "sphinx-build -W --keep-going -b html docs docs/_build/html"
-    for place in ("CONTRIBUTING.md", ".ci/run", "docs/conf.py", "README.md"):
+    for place in ("CONTRIBUTING.md", "noxfile.py", "docs/conf.py", "README.md"):
         assert command in (ROOT / place).read_text(), place

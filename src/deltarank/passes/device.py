@@ -23,6 +23,7 @@ from deltarank.labels import LabelSets
 from deltarank.passes.device_layout import Block, Layout, in_type
 from deltarank.passes.device_products import Factor, backward, forward
 from deltarank.passes.device_rows import arrays_of, cells_of
+from deltarank.passes.devices import room_on_device
 from deltarank.passes.small import LARGEST_LOG_ODDS
 from deltarank.solvers.precision import Precision
 from deltarank.solvers.solution import Solution
@@ -189,18 +190,16 @@ class DevicePass:
 
         Where the device has not enough memory for the scores of a block, smaller ones are tried.
         """
-        while True:
-            try:
-                return self._evaluate(points, problems, precision)
-            except torch.OutOfMemoryError:
-                if self._cells <= 2**20:
-                    raise MemoryError(
-                        f"{self.device} has too little memory for {len(problems)} labels and "
-                        f"{self.shape[1] - 1} features, even in small blocks of rows; free some, "
-                        'or use device="cpu"'
-                    ) from None
-                self._cells //= 4
-                torch.cuda.empty_cache()
+        what = f"{len(problems)} labels and {self.shape[1] - 1} features, even in small blocks"
+        with room_on_device(self.device, what):
+            while True:
+                try:
+                    return self._evaluate(points, problems, precision)
+                except torch.OutOfMemoryError:
+                    if self._cells <= 2**20:
+                        raise
+                    self._cells //= 4
+                    torch.cuda.empty_cache()
 
     def _evaluate(self, points: Tensor, problems: Tensor, precision: Precision) -> Evaluation:
         coef, scaled, offset = self.places.linear(points)

@@ -1,5 +1,7 @@
 """Where data may live: which engine a device name stands for, and scores on that device."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,19 @@ def find_device(name: str) -> Any:
     return device
 
 
+@contextmanager
+def room_on_device(device: Any, what: str) -> Iterator[None]:
+    """Say what a device had no room for, in place of torch's own words."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise MemoryError(
+            f'{device} has too little memory for {what}; free some, or use device="cpu"'
+        ) from None
+
+
 def fitting_device(name: str, n_rows: int, n_features: int, n_labels: int) -> Any:
     """Return the device to fit on; None, our own kernels, where "auto" would not pay."""
     pays = 1.0 * n_rows * n_features * n_labels >= WORTH_A_DEVICE
@@ -86,4 +101,6 @@ def _chunks(X: Any, coef: NDArray[Any], intercept: NDArray[Any], device: Any) ->
     for begin in range(0, X.shape[0], size):
         rows = X[begin : begin + size]
         rows = rows.toarray() if sparse.issparse(rows) else np.ascontiguousarray(rows)
-        yield torch.addmm(offset, torch.as_tensor(rows).to(device), theta)
+        with room_on_device(device, f"the scores of {len(rows)} rows and {len(coef)} labels"):
+            scores = torch.addmm(offset, torch.as_tensor(rows).to(device), theta)
+        yield scores

@@ -13,7 +13,7 @@ import numpy as np
 from deltarank.labels import LabelSets
 from deltarank.passes.blas import one_blas_thread
 from deltarank.passes.curvature import SampledHessian
-from deltarank.passes.devices import fitting_device
+from deltarank.passes.devices import fitting_device, room_on_device
 from deltarank.passes.distributed import DistributedHessian, DistributedPass
 from deltarank.passes.local import LocalPass
 from deltarank.passes.matrices import Array
@@ -50,7 +50,8 @@ def place(
 
         few = device_small.is_small(X, labels.n_labels, target)
         on_device: Any = device_small.DeviceSmallPass if few else DevicePass
-        placed: Pass = on_device(X, labels, weights, device=target, **options)
+        with room_on_device(target, f"{X.shape[0]} rows of {X.shape[1]} features"):
+            placed: Pass = on_device(X, labels, weights, device=target, **options)
         return placed
     kind = SmallPass if small else LocalPass.over
     return kind(X, labels, weights, **options)
