@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import real_data
 from deltarank import AdaBoostMH, AdaBoostMR, AdaBoostRanker, instance_weights, rank_loss
-from deltarank.kernels.histograms import fill_dense
-from deltarank.kernels.lanes import LANES
+from deltarank.boosting.kernels.histograms import fill_dense
+from deltarank.core.kernels.lanes import LANES
 from measure import THREADS, exponent, row, run_sections, seconds, table, timed
 
 PEER_ROUNDS, PEER_LABELS = 3, 8

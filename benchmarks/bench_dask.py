@@ -17,7 +17,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from deltarank import LogisticRanker
-from deltarank.passes.distributed import DistributedPass
+from deltarank.linear.rows.distributed import DistributedPass
 from measure import row, run_sections, seconds, table, timed
 
 N, D, M, CHUNKS = 300_000, 100, 400, 8

@@ -17,11 +17,11 @@ import torch
 from scipy import sparse
 
 from deltarank import AdaBoostRanker, LogisticRankerCV, rank_loss
-from deltarank.labels import LabelSets, label_sets
-from deltarank.passes.path import place, solve
-from deltarank.solvers.precision import Precision
-from deltarank.threads import n_threads
-from deltarank.weights import instance_weights
+from deltarank.core.labels import LabelSets, label_sets
+from deltarank.core.threads import n_threads
+from deltarank.core.weights import instance_weights
+from deltarank.linear.path import place, solve
+from deltarank.linear.solvers.precision import Precision
 from measure import row, seconds, table
 
 DEVICE = torch.device("cuda")

@@ -17,10 +17,10 @@ import numpy as np
 
 import real_data
 from deltarank import LogisticRanker, instance_weights, metrics, rank_loss, save
+from deltarank.core.labels import label_sets
 from deltarank.datasets import long_tailed
-from deltarank.labels import label_sets
-from deltarank.passes.coefficients import pruned
-from deltarank.passes.path import place, problem_blocks, solve_block
+from deltarank.linear.coefficients import pruned
+from deltarank.linear.path import place, problem_blocks, solve_block
 from measure import (
     THREADS,
     exponent,

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.metrics import label_ranking_loss
 
 from deltarank import rank_loss
-from deltarank.threads import n_threads
+from deltarank.core.threads import n_threads
 
 # Test set of mediamill, and of EUR-Lex 4K with sparse labels.
 SIZES = [(12_914, 101, 4.36, np.asarray), (3_809, 3_993, 5.3, sparse.csr_array)]

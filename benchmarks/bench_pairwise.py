@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 
 import real_data
 from deltarank import LogisticRanker, LogLinearRanker, PairwiseRanker, instance_weights, rank_loss
-from deltarank.labels import label_sets
-from deltarank.passes.pairwise import PAIR_LOSSES
-from deltarank.passes.parallel import ParallelUpdate
-from deltarank.threads import row_blocks, run
+from deltarank.core.labels import label_sets
+from deltarank.core.threads import row_blocks, run
+from deltarank.pairs.objective import PAIR_LOSSES
+from deltarank.pairs.parallel_update import ParallelUpdate
 from measure import THREADS, row, table, timed
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import arff as scipy_arff
 
-from deltarank.datasets import DataFileError, arff, read
-from deltarank.datasets.arff import read_arff
+from deltarank.datasets import DataFileError, read
+from deltarank.datasets.readers import arff
+from deltarank.datasets.readers.arff import read_arff
 
 HEAD = "@relation r\n@attribute a numeric\n@attribute b real\n@attribute l {0,1}\n@data\n"
 MIXED = """% a comment

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-import deltarank.passes.stumps as stump_search
+import deltarank.boosting.search as stump_search
 import slow_boosting
 from deltarank import AdaBoostMH, AdaBoostMR, AdaBoostRanker, instance_weights, rank_loss
 

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from deltarank.datasets import read, sparse_text
+from deltarank.datasets import read
+from deltarank.datasets.readers import sparse_text
 from deltarank.datasets.writers import write_libsvm
 
 

@@ -28,8 +28,8 @@ from deltarank import (
     save,
 )
 from deltarank.datasets import SyntheticModel
-from deltarank.rankers.calibration import isotonic, platt
-from deltarank.rankers.sets import SET_METRICS, Cells
+from deltarank.wrappers.calibration import isotonic, platt
+from deltarank.wrappers.sets import SET_METRICS, Cells
 
 MODEL = SyntheticModel.random(n_labels=6, random_state=0)
 

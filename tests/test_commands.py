@@ -27,9 +27,9 @@ from deltarank import LogisticRanker, datasets, load, rank_loss, save
 from deltarank.cli import main, options
 from deltarank.cli.evaluation import show_measures
 from deltarank.cli.training import RECIPES
+from deltarank.core.weights import WEIGHTS
 from deltarank.datasets import Preparation, read
 from deltarank.storage import load_with_extra
-from deltarank.weights import WEIGHTS
 
 COMMAND = str(Path(sys.executable).parent / "deltarank")
 

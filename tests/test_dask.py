@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from deltarank import LogisticRanker, LogisticRankerCV, instance_weights, metrics, rank_loss
+from deltarank.linear.rows.distributed import DistributedPass
 from deltarank.metrics import StreamingMetric
-from deltarank.passes.distributed import DistributedPass
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -58,7 +58,7 @@ def client():
 @pytest.fixture(autouse=True)
 def passes_over_row_blocks(monkeypatch):
     """Small data would be solved by another method here."""
-    monkeypatch.setattr("deltarank.passes.small.LARGEST_TABLE", 0)
+    monkeypatch.setattr("deltarank.linear.rows.small.LARGEST_TABLE", 0)
 
 
 def assert_same(ranker, reference, atol=1e-5):

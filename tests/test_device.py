@@ -9,13 +9,13 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
-from deltarank.labels import label_sets
-from deltarank.passes import devices
-from deltarank.solvers.precision import Precision
+from deltarank.core import devices
+from deltarank.core.labels import label_sets
+from deltarank.linear.solvers.precision import Precision
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
-from deltarank.passes.device import DevicePass  # noqa: E402  needs torch
-from deltarank.passes.device_curvature import sampled_hessians  # noqa: E402
+from deltarank.linear.rows.device import DevicePass  # noqa: E402  needs torch
+from deltarank.linear.rows.device_curvature import sampled_hessians  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N, D, M = 3000, 12, 15
@@ -30,7 +30,7 @@ def on_device(monkeypatch, request):
     """Let "cuda" stand for torch's CPU device, and no product be too small for it."""
     torch.set_num_threads(1)
     if request.param == "lbfgs":
-        monkeypatch.setattr("deltarank.passes.device_small.LARGEST_WORK", 0)
+        monkeypatch.setattr("deltarank.linear.rows.device_small.LARGEST_WORK", 0)
     monkeypatch.setattr(
         devices, "find_device", lambda name: None if name == "cpu" else torch.device("cpu")
     )
@@ -98,8 +98,8 @@ def test_rows_without_weight_change_nothing():
 def test_small_blocks_change_nothing(monkeypatch, features):
     data = X if features == "dense" else SPARSE
     whole = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
-    monkeypatch.setattr("deltarank.passes.device_layout.ROWS_PER_BLOCK", 700)
-    monkeypatch.setattr("deltarank.passes.device.CELLS_PER_BLOCK", 100 * M)
+    monkeypatch.setattr("deltarank.linear.rows.device_layout.ROWS_PER_BLOCK", 700)
+    monkeypatch.setattr("deltarank.linear.rows.device.CELLS_PER_BLOCK", 100 * M)
     blocks = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
     assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)
 
@@ -107,7 +107,7 @@ def test_small_blocks_change_nothing(monkeypatch, features):
 @pytest.mark.usefixtures("on_device")
 def test_labels_in_blocks_change_nothing(monkeypatch):
     whole = LogisticRanker(device="cuda").fit(X, Y)
-    monkeypatch.setattr("deltarank.passes.path.BYTES_PER_DEVICE_BLOCK", 4 * 13 * 144)
+    monkeypatch.setattr("deltarank.linear.path.BYTES_PER_DEVICE_BLOCK", 4 * 13 * 144)
     blocks = LogisticRanker(device="cuda").fit(X, Y)
     assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)
 
@@ -174,9 +174,9 @@ def test_devices_that_are_not_there_are_named(monkeypatch):
 
 @pytest.mark.usefixtures("on_device")
 def test_too_little_memory_takes_smaller_blocks_and_then_says_so(monkeypatch):
-    from deltarank.passes.device import DevicePass
+    from deltarank.linear.rows.device import DevicePass
 
-    monkeypatch.setattr("deltarank.passes.device_small.LARGEST_WORK", 0)
+    monkeypatch.setattr("deltarank.linear.rows.device_small.LARGEST_WORK", 0)
     sizes, plain = [], DevicePass._evaluate
 
     def fits_below(limit):
@@ -233,7 +233,7 @@ def _with_holes(x):
 )
 def test_stumps_are_those_of_the_kernels(data, options, monkeypatch):
     # The kernels too take float32 here, and call splits equal that differ by less than 1e-6.
-    monkeypatch.setattr("deltarank.passes.stumps.FLOAT64_CELLS", 0)
+    monkeypatch.setattr("deltarank.boosting.search.FLOAT64_CELLS", 0)
     labels = Y[: data.shape[0]]
     ours = AdaBoostRanker(n_stumps=8, **options).fit(data, labels)
     other = AdaBoostRanker(n_stumps=8, device="cuda", **options).fit(data, labels)
@@ -266,7 +266,7 @@ def placed(data, labels, **options):
 )
 @pytest.mark.parametrize("case", ["dense", "sparse", "unknown labels", "folds"])
 def test_hessians_are_the_slopes_of_gradients(monkeypatch, case, options):
-    monkeypatch.setattr("deltarank.passes.device_curvature.ROWS_PER_VARIABLE", N)
+    monkeypatch.setattr("deltarank.linear.rows.device_curvature.ROWS_PER_VARIABLE", N)
     labels = Y.astype(float)
     if case == "unknown labels":
         labels[RNG.random(Y.shape) < 0.2] = np.nan
@@ -296,7 +296,7 @@ def test_sampled_hessians_are_about_right():
     points = torch.as_tensor(RNG.normal(scale=0.1, size=(M, D + 1)))
     sampled = sampled_hessians(data, points, problems)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltarank.passes.device_curvature.ROWS_PER_VARIABLE", N)
+        patch.setattr("deltarank.linear.rows.device_curvature.ROWS_PER_VARIABLE", N)
         exact = sampled_hessians(data, points, problems)
     factors = torch.linalg.cholesky(exact)
     seen = torch.linalg.solve_triangular(factors, sampled, upper=False)

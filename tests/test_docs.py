@@ -21,7 +21,7 @@ AVAILABLE_IF = type(vars(CalibratedRanker)["predict_proba"])
 # What is public beside the names in __all__.
 FURTHER = {
     "deltarank.explanations": ["Explanation"],
-    "deltarank.rankers.base": ["Ranker"],
+    "deltarank.base.ranker": ["Ranker"],
     "deltarank.serving.app": ["create_app"],
     "deltarank.serving.service": ["Limits", "Service"],
     "deltarank.torch": ["PairwiseRankingLoss", "UnivariateRankingLoss"],

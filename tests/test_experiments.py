@@ -14,17 +14,17 @@ from joblib.externals.loky import get_reusable_executor
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from deltarank.experiments import EXPERIMENTS, figure1, find, table1, table2
-from deltarank.experiments.presets import FULL, QUICK
-from deltarank.experiments.published import TABLE1, TABLE2
-from deltarank.experiments.runner import read_rows, run_jobs
-from deltarank.experiments.tuning import ALGORITHMS, PATIENCE, Tuning
-from deltarank.statistics import (
+from deltarank.core.statistics import (
     clustered_error,
     paired_bootstrap,
     standard_error,
     wilcoxon_p,
 )
+from deltarank.paper.experiments import EXPERIMENTS, figure1, find, table1, table2
+from deltarank.paper.experiments.presets import FULL, QUICK
+from deltarank.paper.experiments.published import TABLE1, TABLE2
+from deltarank.paper.experiments.runner import read_rows, run_jobs
+from deltarank.paper.experiments.tuning import ALGORITHMS, PATIENCE, Tuning
 
 TINY = replace(QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, rounds=(10, 20))
 JOBS = [{"number": n, "power": 2} for n in range(8)]
@@ -109,7 +109,7 @@ class TestRunner:
             "import sys; sys.path.insert(0, sys.argv[1])\n"
             "from pathlib import Path\n"
             "from test_experiments import JOBS, slow_square\n"
-            "from deltarank.experiments.runner import run_jobs\n"
+            "from deltarank.paper.experiments.runner import run_jobs\n"
             "run_jobs(slow_square, JOBS, Path(sys.argv[2]))\n"
         )
         environment = {**os.environ, "DELTARANK_NUM_THREADS": "1"}

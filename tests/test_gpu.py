@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.special import expit
 
 from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
-from deltarank.labels import label_sets
-from deltarank.solvers.precision import Precision
+from deltarank.core.labels import label_sets
+from deltarank.linear.solvers.precision import Precision
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytestmark = [
@@ -58,7 +58,7 @@ def softplus(scores):
 class TestTritonKernels:
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
     def test_scores_become_weighted_chances_and_their_sums(self, shape, rng):
-        from deltarank.kernels.device_cells import turn_scores
+        from deltarank.linear.kernels.device_cells import turn_scores
 
         scores = rng.normal(scale=10, size=shape).astype(np.float32)
         scores.flat[0] = 200.0
@@ -74,7 +74,7 @@ class TestTritonKernels:
 
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
     def test_weighted_scores_become_residuals_losses_and_curvatures(self, shape, rng):
-        from deltarank.kernels.device_cells import turn_weighted
+        from deltarank.linear.kernels.device_cells import turn_weighted
 
         scores = rng.normal(scale=5, size=shape).astype(np.float32)
         costs = rng.uniform(0, 3, shape).astype(np.float32)
@@ -92,7 +92,7 @@ class TestTritonKernels:
     @pytest.mark.parametrize("width", [128, 256])
     @pytest.mark.parametrize(("careful", "digits"), [(False, 1e-2), (True, 2e-5)])
     def test_weighted_products_of_rows(self, n_rows, width, careful, digits, rng):
-        from deltarank.kernels.device_cells import weighted_products
+        from deltarank.linear.kernels.device_cells import weighted_products
 
         x = rng.normal(size=(n_rows, width)).astype(np.float32)
         curvatures = (10.0 ** rng.uniform(-5, 0, (n_rows, 3))).astype(np.float32)
@@ -107,7 +107,7 @@ class TestTritonKernels:
 
     @pytest.mark.parametrize("shape", [(1, 1), (300, 5), (4000, 130)], ids=str)
     def test_histograms_are_sums_by_bin(self, shape, rng):
-        from deltarank.kernels.device_histograms import bin_sums
+        from deltarank.boosting.kernels.device_histograms import bin_sums
 
         n_rows, n_labels, n_features, n_bins = *shape, 7, 16
         codes = rng.integers(0, n_bins - 1, (n_features, n_rows))  # the last bin stays empty
@@ -147,7 +147,7 @@ DIGITS = {
 @pytest.mark.parametrize("precision", list(Precision), ids=lambda p: p.name)
 @pytest.mark.parametrize("positive_cost", [1.0, 3.0])
 def test_each_precision_has_the_digits_that_it_promises(sample, precision, positive_cost, rng):
-    from deltarank.passes.device import DevicePass
+    from deltarank.linear.rows.device import DevicePass
 
     X, Y = sample
     # Already standardised and as float32 as the device holds them, so that rounding of X is none.
@@ -187,7 +187,7 @@ OPTIONS = [
 def test_a_fit_reaches_the_minimum_of_the_cpu(
     sample, words, features, options, solver, monkeypatch
 ):
-    from deltarank.passes import device_small
+    from deltarank.linear.rows import device_small
 
     if solver == "lbfgs":
         monkeypatch.setattr(device_small, "LARGEST_WORK", 0)
@@ -246,7 +246,7 @@ def test_scores_and_rankings_on_the_device_are_those_of_the_cpu(sample):
 
 
 def test_auto_takes_the_device_for_large_work_only(sample):
-    from deltarank.passes.devices import fitting_device
+    from deltarank.core.devices import fitting_device
 
     assert fitting_device("auto", 1_000_000, 1000, 1000) == torch.device("cuda")
     assert fitting_device("auto", 100, 10, 10) is None

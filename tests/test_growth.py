@@ -9,10 +9,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from deltarank import LogisticRanker
-from deltarank.labels import label_sets
-from deltarank.passes import growth
-from deltarank.passes.local import LocalPass
-from deltarank.passes.path import solve
+from deltarank.core.labels import label_sets
+from deltarank.linear import growth
+from deltarank.linear.path import solve
+from deltarank.linear.rows.local import LocalPass
 
 RNG = np.random.default_rng(1)
 N, N_OLD, D, M = 2400, 2200, 15, 10
@@ -26,14 +26,14 @@ WEIGHTS = RNG.uniform(0.5, 2, N)
 @pytest.fixture(autouse=True)
 def passes(monkeypatch):
     """Fit by passes, whatever the size of the data; list which refits were recognised as grown."""
-    monkeypatch.setattr("deltarank.passes.path.is_small", lambda *sizes: False)
+    monkeypatch.setattr("deltarank.linear.path.is_small", lambda *sizes: False)
     found = []
 
     def watched(*given, **options):
         found.append(growth.grown(*given, **options))
         return found[-1]
 
-    monkeypatch.setattr("deltarank.rankers.logistic.grown", watched)
+    monkeypatch.setattr("deltarank.linear.logistic.grown", watched)
     return found
 
 
@@ -146,7 +146,7 @@ def test_only_the_object_itself_remembers(passes):
 def test_a_fit_that_fails_leaves_no_memory_behind(passes, monkeypatch):
     ranker = LogisticRanker(warm_start=True).fit(X[:N_OLD], Y[:N_OLD])
     with monkeypatch.context() as broken:
-        broken.setattr("deltarank.rankers.logistic.fit_blocks", lambda *a, **k: 1 / 0)
+        broken.setattr("deltarank.linear.logistic.fit_blocks", lambda *a, **k: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             ranker.fit(X, Y)
     ranker.fit(X, Y)

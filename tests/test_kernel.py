@@ -9,9 +9,9 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import deltarank.rankers.nystrom as nystrom
+import deltarank.linear.nystrom as nystrom
 from deltarank import KernelLogisticRanker, LogisticRanker, instance_weights, rank_loss
-from deltarank.rankers.kernel import scale
+from deltarank.linear.kernel_logistic import scale
 
 RNG = np.random.default_rng(0)
 N, M = 90, 5

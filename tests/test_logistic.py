@@ -17,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from deltarank import LogisticRanker, WeightedBinaryRelevance, instance_weights, rank_loss
-from deltarank.labels import label_sets
+from deltarank.core.labels import label_sets
+from deltarank.linear.rows.local import LocalPass
 from deltarank.metrics import get_scorer
-from deltarank.passes.local import LocalPass
 
 
 def problem(n=300, d=7, m=9, seed=0):
@@ -36,7 +36,7 @@ X, Y = problem()
 def engine(request, monkeypatch):
     """Run every test on both ways of solving: small data would never see the second."""
     if request.param == "passes over row blocks":
-        monkeypatch.setattr("deltarank.passes.small.LARGEST_TABLE", 0)
+        monkeypatch.setattr("deltarank.linear.rows.small.LARGEST_TABLE", 0)
 
 
 def objectives(ranker_coef, intercept, X, Y, weights, C, positive_cost=1.0, penalty_b=False):

@@ -18,8 +18,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 
 from deltarank import metrics, rank_loss
+from deltarank.core.threads import n_threads
 from deltarank.metrics import METRICS, SCORERS, RankingScorer, StreamingMetric
-from deltarank.threads import n_threads
 from oracles import inverse_pairs, mean_over_tie_orders, rank_loss_by_pairs
 
 OPTIONS = {

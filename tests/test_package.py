@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import deltarank
-from deltarank import files
-from deltarank.threads import row_blocks, run
+from deltarank.core import files
+from deltarank.core.threads import row_blocks, run
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

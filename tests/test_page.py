@@ -2,8 +2,8 @@
 
 import pytest
 
-from deltarank.report.figures import new_figure, to_svg
-from deltarank.report.page import Section, to_page
+from deltarank.paper.report.figures import new_figure, to_svg
+from deltarank.paper.report.page import Section, to_page
 
 SIZES = {"wide": (1400, 900), "phone": (390, 800)}
 

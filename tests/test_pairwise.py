@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from deltarank import instance_weights
-from deltarank.kernels.pairs import ROUNDED
-from deltarank.kernels.pairwise import PAIRWISE, rounded_hinge_pairs
-from deltarank.labels import label_sets
-from deltarank.losses import LOSSES
+from deltarank.core.labels import label_sets
+from deltarank.core.losses import LOSSES
 from deltarank.metrics import pairwise_loss
+from deltarank.metrics.kernels.pairs import ROUNDED
+from deltarank.metrics.kernels.pairwise import PAIRWISE, rounded_hinge_pairs
 
 
 def loss_by_pairs(name, y, h):

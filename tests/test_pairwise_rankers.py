@@ -18,9 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from deltarank import LogLinearRanker, PairwiseRanker, instance_weights, rank_loss
-from deltarank.losses import LOSSES
+from deltarank.core.losses import LOSSES
 from deltarank.metrics import get_scorer
-from deltarank.passes.pairwise import PAIR_LOSSES
+from deltarank.pairs.objective import PAIR_LOSSES
 from deltarank.theory import EXAMPLES, SURROGATES, surrogate_minimizer
 
 IN_THEORY = {

@@ -14,7 +14,7 @@ import pytest
 
 from deltarank import LogisticRanker, datasets
 from deltarank.cli.training import RECIPES, Settings, make
-from deltarank.progress import listening, progress
+from deltarank.core.progress import listening, progress
 
 COMMAND = str(Path(sys.executable).parent / "deltarank")
 
@@ -104,7 +104,7 @@ def test_the_share_of_an_l_bfgs_fit_is_about_that_of_its_passes(heard, sample):
     def counting(title):
         yield lambda share: at.append((share, n_passes[0]))
 
-    from deltarank.passes.local import LocalPass
+    from deltarank.linear.rows.local import LocalPass
 
     evaluate = LocalPass.value_and_gradient
 

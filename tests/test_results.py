@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deltarank.experiments import find
-from deltarank.experiments.presets import FULL
-from deltarank.experiments.runner import read_rows
-from deltarank.report.tables import to_csv
+from deltarank.paper.experiments import find
+from deltarank.paper.experiments.presets import FULL
+from deltarank.paper.experiments.runner import read_rows
+from deltarank.paper.report.tables import to_csv
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"

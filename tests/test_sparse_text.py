@@ -15,11 +15,11 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from deltarank.datasets import DataFileError, read
-from deltarank.datasets import sparse_text as reader
-from deltarank.datasets.sparse_text import read_libsvm, read_xmc
-from deltarank.datasets.streams import chunks_of_lines
+from deltarank.datasets.readers import sparse_text as reader
+from deltarank.datasets.readers.kernels.decimals import EXACT, TOO_LARGE, UNDECIDED, read_number
+from deltarank.datasets.readers.sparse_text import read_libsvm, read_xmc
+from deltarank.datasets.readers.streams import chunks_of_lines
 from deltarank.datasets.writers import write_libsvm, write_xmc
-from deltarank.kernels.decimals import EXACT, TOO_LARGE, UNDECIDED, read_number
 
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 

@@ -13,7 +13,8 @@ import pytest
 
 from deltarank import LogisticRanker, datasets, save
 from deltarank.cli import main
-from deltarank.datasets import Preparation, formats, read, write_libsvm, write_xmc
+from deltarank.datasets import Preparation, read, write_libsvm, write_xmc
+from deltarank.datasets.readers import formats
 from deltarank.storage import load_with_extra
 
 N_ROWS, N_FEATURES = 90, 6
@@ -204,7 +205,7 @@ MEASURE = """
 import sys
 from measure import memory_kb, reset_peak
 from deltarank.cli import main
-from deltarank.datasets import formats
+from deltarank.datasets.readers import formats
 formats.read_blocks.__kwdefaults__["n_bytes"] = 1 << 18
 small, large = sys.argv[2:]
 def peak(path):

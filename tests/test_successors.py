@@ -17,7 +17,7 @@ TARGETS = {"u1": "uniform", "u2": "rank", "u4": "min"}
 @pytest.fixture(params=["Newton on small data", "passes over row blocks"], autouse=True)
 def engine(request, monkeypatch):
     if request.param == "passes over row blocks":
-        monkeypatch.setattr("deltarank.passes.small.LARGEST_TABLE", 0)
+        monkeypatch.setattr("deltarank.linear.rows.small.LARGEST_TABLE", 0)
 
 
 def cell_weights(name, Y):

@@ -7,7 +7,7 @@ from scipy.stats import kstest, multivariate_normal, norm
 
 from deltarank import rank_loss
 from deltarank.datasets import SyntheticModel
-from deltarank.kernels.sign_patterns import independent_weights
+from deltarank.datasets.kernels.sign_patterns import independent_weights
 from deltarank.theory import LabelDistribution
 
 

@@ -17,9 +17,9 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from deltarank.datasets import DataFileError, Encoder, read
-from deltarank.datasets.cells import as_numbers
-from deltarank.datasets.formats import read_blocks
-from deltarank.datasets.label_columns import from_lists
+from deltarank.datasets.readers.cells import as_numbers
+from deltarank.datasets.readers.formats import read_blocks
+from deltarank.datasets.readers.label_columns import from_lists
 
 FRAME = pd.DataFrame(
     {
@@ -261,10 +261,10 @@ def test_a_small_file_that_asks_for_too_much_memory_is_damaged(file, monkeypatch
     def starved(content, n_bytes):
         raise MemoryError
 
-    monkeypatch.setattr("deltarank.datasets.table_files._arrow", starved)
+    monkeypatch.setattr("deltarank.datasets.readers.table_files._arrow", starved)
     with pytest.raises(DataFileError, match="asks for more memory than there is"):
         read(path, format="arrow", labels="tags")
-    monkeypatch.setattr("deltarank.datasets.table_files.LARGEST_WITHOUT_WANT", 10)
+    monkeypatch.setattr("deltarank.datasets.readers.table_files.LARGEST_WITHOUT_WANT", 10)
     with pytest.raises(MemoryError):
         read(path, format="arrow", labels="tags")
 

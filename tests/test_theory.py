@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
-from deltarank.losses import LOSSES
+from deltarank.core.losses import LOSSES
 from deltarank.theory import (
     EXAMPLES,
     SURROGATES,

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from deltarank import instance_weights
-from deltarank.losses import LOSSES
+from deltarank.core.losses import LOSSES
 from deltarank.metrics import pairwise_loss
 
 torch = pytest.importorskip("torch", reason="PyTorch absent: pip install 'deltarank[torch]'")
@@ -34,7 +34,7 @@ def univariate_by_definition(Y, scores, weight, surrogate, cost=1.0):
 
 
 def test_there_is_a_tensor_form_of_every_weight():
-    from deltarank.weights import WEIGHTS
+    from deltarank.core.weights import WEIGHTS
 
     assert set(losses.WEIGHTS) == set(WEIGHTS)
 

@@ -26,10 +26,10 @@ from deltarank import (
     metrics,
     rank_loss,
 )
+from deltarank.core import devices
+from deltarank.core.labels import label_sets
 from deltarank.datasets import write_libsvm
-from deltarank.labels import label_sets
 from deltarank.metrics import StreamingMetric
-from deltarank.passes import devices
 from oracles import mean_over_tie_orders, rank_loss_by_pairs
 
 N, D, M = 600, 4, 6
@@ -160,12 +160,12 @@ def engine(request, monkeypatch):
     """Make a ranker use one engine, whatever the size of the data."""
     options = {}
     if request.param != "small":
-        monkeypatch.setattr("deltarank.passes.path.is_small", lambda *sizes: False)
+        monkeypatch.setattr("deltarank.linear.path.is_small", lambda *sizes: False)
     if request.param.startswith("device"):
         torch = pytest.importorskip("torch", reason="needs PyTorch")
         torch.set_num_threads(1)
         if request.param == "device lbfgs":
-            monkeypatch.setattr("deltarank.passes.device_small.LARGEST_WORK", 0)
+            monkeypatch.setattr("deltarank.linear.rows.device_small.LARGEST_WORK", 0)
         to_cpu = lambda name: None if name == "cpu" else torch.device("cpu")  # noqa: E731
         monkeypatch.setattr(devices, "find_device", to_cpu)
         options["device"] = "cuda"

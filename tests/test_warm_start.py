@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from deltarank import LogisticRanker
-from deltarank.passes import devices
+from deltarank.core import devices
 
 RNG = np.random.default_rng(0)
 N, D, M = 3000, 20, 8
@@ -20,7 +20,7 @@ OLD = slice(0, 2800)
 def engine(request, monkeypatch):
     """Make a ranker use one engine, whatever the size of the data."""
     small = request.param == "small"
-    monkeypatch.setattr("deltarank.passes.path.is_small", lambda *sizes: small)
+    monkeypatch.setattr("deltarank.linear.path.is_small", lambda *sizes: small)
     if request.param != "device":
         return {}
     torch = pytest.importorskip("torch", reason="needs PyTorch")

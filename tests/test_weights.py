@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from deltarank import instance_weights, weight_diagnostics
-from deltarank.weights import WEIGHTS
+from deltarank.core.weights import WEIGHTS
 from oracles import all_label_sets
 
 M = 5

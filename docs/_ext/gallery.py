@@ -37,7 +37,7 @@ def house_style(gallery_conf: dict[str, Any], file: str) -> None:
     from cycler import cycler
     from matplotlib import rcParams
 
-    from deltarank.report.figures import LABEL_COLOURS, STYLE
+    from deltarank.paper.report.figures import LABEL_COLOURS, STYLE
 
     rcParams.update(STYLE)
     rcParams.update(

@@ -55,7 +55,7 @@ def to_table(times: Times) -> str:
 
 def draw(times: Times, path: Path) -> None:
     """Draw the times of each task relative to the first release that has it."""
-    from deltarank.report.figures import LABEL_COLOURS, new_figure, to_svg
+    from deltarank.paper.report.figures import LABEL_COLOURS, new_figure, to_svg
 
     figure, panel = new_figure(1, 1, width=8, height=3.5)
     for number, task in enumerate(tasks_of(times)):

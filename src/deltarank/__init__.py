@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deltarank import datasets, metrics, theory
+    from deltarank.core.splits import LabelStratifiedKFold
+    from deltarank.core.weights import instance_weights, weight_diagnostics
     from deltarank.explanations import explain, top_features
     from deltarank.metrics import rank_loss
     from deltarank.rankers import (
@@ -20,10 +22,8 @@ if TYPE_CHECKING:
         StagedSearchCV,
         WeightedBinaryRelevance,
     )
-    from deltarank.splits import LabelStratifiedKFold
     from deltarank.storage import load, save
     from deltarank.storage.onnx_export import export_onnx
-    from deltarank.weights import instance_weights, weight_diagnostics
 
 __version__ = "0.1.0"
 
@@ -34,7 +34,7 @@ _HOME = {
     "AdaBoostRanker": "deltarank.rankers",
     "CalibratedRanker": "deltarank.rankers",
     "KernelLogisticRanker": "deltarank.rankers",
-    "LabelStratifiedKFold": "deltarank.splits",
+    "LabelStratifiedKFold": "deltarank.core.splits",
     "LogLinearRanker": "deltarank.rankers",
     "LogisticRanker": "deltarank.rankers",
     "LogisticRankerCV": "deltarank.rankers",
@@ -46,12 +46,12 @@ _HOME = {
     "export_onnx": "deltarank.storage.onnx_export",
     "metrics": "deltarank.metrics",
     "theory": "deltarank.theory",
-    "instance_weights": "deltarank.weights",
+    "instance_weights": "deltarank.core.weights",
     "load": "deltarank.storage",
     "rank_loss": "deltarank.metrics",
     "save": "deltarank.storage",
     "top_features": "deltarank.explanations",
-    "weight_diagnostics": "deltarank.weights",
+    "weight_diagnostics": "deltarank.core.weights",
 }
 
 __all__ = [  # noqa: RUF022

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from deltarank.passes.coefficients import of_label
-from deltarank.rankers.base import Ranker
-from deltarank.rankers.linear import LinearRanker
-from deltarank.rankers.parameters import positive_integer
-from deltarank.rankers.staged import StagedSearchCV
-from deltarank.rankers.stumps import StumpRanker
+from deltarank.base.parameters import positive_integer
+from deltarank.base.ranker import Ranker
+from deltarank.boosting.stump_ranker import StumpRanker
+from deltarank.linear.coefficients import of_label
+from deltarank.linear.ranker import LinearRanker
+from deltarank.wrappers.staged import StagedSearchCV
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ Needs PyTorch: ``pip install 'deltarank[torch]'``.
 from collections.abc import Callable
 from typing import Any
 
-from deltarank.choices import choose
-from deltarank.weights import weight_of_size
+from deltarank.core.choices import choose
+from deltarank.core.weights import weight_of_size
 
 try:
     import torch

@@ -24,7 +24,7 @@ from pyarrow import feather, ipc, parquet
 from scipy import sparse
 
 from deltarank.datasets import DataFileError, Encoder, read
-from deltarank.datasets.formats import read_blocks
+from deltarank.datasets.readers.formats import read_blocks
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from test_arff import HEAD, MIXED, rows_by_hand

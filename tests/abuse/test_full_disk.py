@@ -15,7 +15,7 @@ from commands import SMALL, finish, start, told, write_recipes
 
 from deltarank import LogisticRanker, save
 from deltarank.datasets import read, write_libsvm
-from deltarank.experiments.runner import run_jobs
+from deltarank.paper.experiments.runner import run_jobs
 from test_experiments import JOBS, slow_square, without_times
 from test_extreme import X as WIDE
 from test_extreme import Y as TAGS

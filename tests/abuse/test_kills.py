@@ -23,7 +23,7 @@ FITTED = ("coef_", "intercept_", "n_iter_", "objective_", "converged_", "prune_e
 # A fit that keeps its blocks is killed again and again, at first early, and at last let be.
 KILL_FITS = """
 import os, random, signal, sys, time
-import deltarank.passes.path as path
+import deltarank.linear.path as path
 from deltarank import LogisticRanker
 from deltarank.datasets import long_tailed
 

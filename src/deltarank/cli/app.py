@@ -18,7 +18,7 @@ from deltarank.cli.fit import fit
 from deltarank.cli.options import numbers
 from deltarank.cli.rank import rank
 from deltarank.cli.serve import serve
-from deltarank.experiments import EXPERIMENTS
+from deltarank.paper.experiments import EXPERIMENTS
 
 app = typer.Typer(
     add_completion=False,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from deltarank.progress import listening
+from deltarank.core.progress import listening
 
 # A step that is over sooner needs no bar, and does not pay for loading one.
 PATIENCE_S = 0.5

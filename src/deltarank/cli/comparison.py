@@ -11,12 +11,12 @@ from deltarank.cli.inputs import is_catalogued, note, read_raw, read_training
 from deltarank.cli.options import Reading
 from deltarank.cli.show import require_folder, save_rows, show
 from deltarank.cli.training import Recipe, Settings, find_recipe, is_tuned
+from deltarank.core.progress import progress
+from deltarank.core.splits import LabelStratifiedKFold
+from deltarank.core.statistics import paired_bootstrap, wilcoxon_p
 from deltarank.datasets import Data
 from deltarank.metrics import rank_loss
-from deltarank.progress import progress
-from deltarank.report.comparison import draw_comparison
-from deltarank.splits import LabelStratifiedKFold
-from deltarank.statistics import paired_bootstrap, wilcoxon_p
+from deltarank.paper.report.comparison import draw_comparison
 
 Row = dict[str, Any]
 DEFAULT_FOLDS = 5

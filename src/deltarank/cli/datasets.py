@@ -51,7 +51,7 @@ def fetch(
     names: Annotated[list[str], typer.Argument(help="Data sets of the catalogue.")],
 ) -> None:
     """Download data sets where they are not here, verify them, and print where they are."""
-    from deltarank.choices import choose
+    from deltarank.core.choices import choose
     from deltarank.datasets import CATALOGUE
     from deltarank.datasets.fetch import fetch as fetch_files
 

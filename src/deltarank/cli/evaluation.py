@@ -9,10 +9,10 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from deltarank.cli.show import terminal
+from deltarank.core.statistics import paired_bootstrap
 from deltarank.metrics import StreamingMetric, rank_loss
 from deltarank.metrics.placement import place
-from deltarank.report.tables import to_table, to_tsv
-from deltarank.statistics import paired_bootstrap
+from deltarank.paper.report.tables import to_table, to_tsv
 
 Row = dict[str, Any]
 AT = (1, 3, 5)

@@ -11,8 +11,8 @@ from deltarank.cli.fit import describe
 from deltarank.cli.inputs import note, read_training
 from deltarank.cli.options import Reading
 from deltarank.cli.training import Recipe, Settings, chosen, final_ranker, find_recipe, make
+from deltarank.core.progress import progress
 from deltarank.datasets import Data, Preparation
-from deltarank.progress import progress
 from deltarank.storage.prepared import Model
 
 

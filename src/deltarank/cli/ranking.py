@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 from deltarank.cli.show import terminal
-from deltarank.report.tables import cell
+from deltarank.paper.report.tables import cell
 from deltarank.storage.prepared import Model, Ranking
 
 ROWS_PER_TABLE = 1000

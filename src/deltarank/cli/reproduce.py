@@ -9,14 +9,14 @@ from typing import Any
 from rich.console import Console
 
 from deltarank.cli.show import require_folder, show
-from deltarank.experiments import EXPERIMENTS, Experiment, Row, Table, find
-from deltarank.experiments.presets import FULL, QUICK, Preset
-from deltarank.experiments.runner import run_jobs, versions
-from deltarank.experiments.tuning import ALGORITHMS, PATIENCE
-from deltarank.files import write_whole
-from deltarank.report.figures import to_svg
-from deltarank.report.page import Section, to_page
-from deltarank.report.tables import to_csv
+from deltarank.core.files import write_whole
+from deltarank.paper.experiments import EXPERIMENTS, Experiment, Row, Table, find
+from deltarank.paper.experiments.presets import FULL, QUICK, Preset
+from deltarank.paper.experiments.runner import run_jobs, versions
+from deltarank.paper.experiments.tuning import ALGORITHMS, PATIENCE
+from deltarank.paper.report.figures import to_svg
+from deltarank.paper.report.page import Section, to_page
+from deltarank.paper.report.tables import to_csv
 
 TITLE = "Consistent multilabel ranking through univariate loss minimisation: the paper, redone"
 

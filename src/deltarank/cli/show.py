@@ -8,8 +8,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from deltarank.files import write_whole
-from deltarank.report.tables import to_json_lines, to_table, to_tsv
+from deltarank.core.files import write_whole
+from deltarank.paper.report.tables import to_json_lines, to_table, to_tsv
 
 
 def terminal() -> Console:
@@ -37,7 +37,7 @@ def save_rows(
     name: str, rows: list[dict[str, Any]], draw: Callable[[Any], Any], out: Path
 ) -> list[Path]:
     """Write rows and their figure, where there is matplotlib; return the files."""
-    from deltarank.report.figures import to_svg
+    from deltarank.paper.report.figures import to_svg
 
     table = out / f"{name}.jsonl"
     write_whole(table, to_json_lines(rows))

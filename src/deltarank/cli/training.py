@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import typer
 
-from deltarank.choices import choose
-from deltarank.experiments.presets import ROUNDS, STUMPS_A_LABEL
-from deltarank.experiments.tuning import PATIENCE
+from deltarank.core.choices import choose
+from deltarank.core.progress import progress
+from deltarank.core.splits import LabelStratifiedKFold
+from deltarank.core.weights import WEIGHTS
+from deltarank.linear.logistic_cv import DEFAULT_CS
 from deltarank.metrics import get_scorer
-from deltarank.progress import progress
+from deltarank.paper.experiments.presets import ROUNDS, STUMPS_A_LABEL
+from deltarank.paper.experiments.tuning import PATIENCE
 from deltarank.rankers import (
     AdaBoostMH,
     AdaBoostMR,
@@ -22,9 +25,6 @@ from deltarank.rankers import (
     PairwiseRanker,
     StagedSearchCV,
 )
-from deltarank.rankers.logistic_cv import DEFAULT_CS
-from deltarank.splits import LabelStratifiedKFold
-from deltarank.weights import WEIGHTS
 
 FOLDS = 5
 

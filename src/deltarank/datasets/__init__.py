@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from deltarank.datasets.catalogue import CATALOGUE, DataSet
     from deltarank.datasets.data import Data
     from deltarank.datasets.encoder import Encoder
-    from deltarank.datasets.errors import DataFileError
     from deltarank.datasets.example import example_rows
     from deltarank.datasets.extreme import long_tailed
-    from deltarank.datasets.formats import detect_format, read
     from deltarank.datasets.loading import Split, load, statistics
     from deltarank.datasets.preparation import Preparation
+    from deltarank.datasets.readers.errors import DataFileError
+    from deltarank.datasets.readers.formats import detect_format, read
     from deltarank.datasets.scaling import Scaler
     from deltarank.datasets.synthetic import BayesRisk, SyntheticModel
     from deltarank.datasets.writers import write, write_libsvm, write_xmc
@@ -22,18 +22,18 @@ _HOME = {
     "CATALOGUE": "catalogue",
     "BayesRisk": "synthetic",
     "Data": "data",
-    "DataFileError": "errors",
+    "DataFileError": "readers.errors",
     "DataSet": "catalogue",
     "Encoder": "encoder",
     "Preparation": "preparation",
     "Scaler": "scaling",
     "Split": "loading",
     "SyntheticModel": "synthetic",
-    "detect_format": "formats",
+    "detect_format": "readers.formats",
     "example_rows": "example",
     "load": "loading",
     "long_tailed": "extreme",
-    "read": "formats",
+    "read": "readers.formats",
     "statistics": "loading",
     "write": "writers",
     "write_libsvm": "writers",

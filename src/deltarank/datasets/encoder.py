@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from deltarank.choices import choose
-from deltarank.datasets.cells import as_cells, as_numbers, guess_kind, is_known, known
+from deltarank.core.choices import choose
+from deltarank.datasets.readers.cells import as_cells, as_numbers, guess_kind, is_known, known
 
 MOST_WORDS = 100_000
 # With so many rows, a word that occurs in one of them only says nothing about others.

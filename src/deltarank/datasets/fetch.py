@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deltarank.core.progress import progress
 from deltarank.datasets.catalogue import DataSet, File
-from deltarank.datasets.errors import DataFileError
-from deltarank.datasets.streams import COMPRESSIONS
-from deltarank.progress import progress
+from deltarank.datasets.readers.errors import DataFileError
+from deltarank.datasets.readers.streams import COMPRESSIONS
 
 VARIABLE = "DELTARANK_DATA"
 

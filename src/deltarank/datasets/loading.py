@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from deltarank.choices import choose
+from deltarank.core.choices import choose
 from deltarank.datasets.catalogue import CATALOGUE, DataSet, Relevant, table1_row
 from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import Encoder
-from deltarank.datasets.errors import DataFileError
 from deltarank.datasets.fetch import fetch
-from deltarank.datasets.formats import read
+from deltarank.datasets.readers.errors import DataFileError
+from deltarank.datasets.readers.formats import read
 
 
 @dataclass(frozen=True)

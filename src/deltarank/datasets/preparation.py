@@ -10,7 +10,7 @@ from scipy import sparse
 
 from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import Encoder, NumberColumn
-from deltarank.datasets.formats import FORMATS, detect_format, read, read_blocks
+from deltarank.datasets.readers.formats import FORMATS, detect_format, read, read_blocks
 from deltarank.datasets.scaling import Scaler
 
 NUMBERED = ("libsvm", "xmc")

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
-from deltarank.kernels.sign_patterns import expected_weights, independent_weights
-from deltarank.threads import row_blocks, run
-from deltarank.weights import Weight, weight_of_size
+from deltarank.core.threads import row_blocks, run
+from deltarank.core.weights import Weight, weight_of_size
+from deltarank.datasets.kernels.sign_patterns import expected_weights, independent_weights
 
 Floats = NDArray[np.float64]
 ROWS_PER_TASK = 64

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from deltarank.choices import choose
-from deltarank.datasets.streams import COMPRESSIONS, written
-from deltarank.labels import LabelSets, label_sets
-from deltarank.progress import progress
-from deltarank.threads import row_blocks
+from deltarank.core.choices import choose
+from deltarank.core.labels import LabelSets, label_sets
+from deltarank.core.progress import progress
+from deltarank.core.threads import row_blocks
+from deltarank.datasets.readers.streams import COMPRESSIONS, written
 
 ROWS_PER_BLOCK = 4096
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.chunks import is_chunked, map_aligned
-from deltarank.labels import label_sets
+from deltarank.core.chunks import is_chunked, map_aligned
+from deltarank.core.labels import label_sets
+from deltarank.core.weights import Weight
 from deltarank.metrics.placement import place
 from deltarank.metrics.rows import METRICS
 from deltarank.metrics.streaming import StreamingMetric
-from deltarank.weights import Weight
 
 Value = float | NDArray[np.float64]
 

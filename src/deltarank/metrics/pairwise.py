@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.choices import choose
-from deltarank.kernels.pairwise import PAIRWISE
-from deltarank.labels import LabelSets, label_sets
+from deltarank.core.choices import choose
+from deltarank.core.labels import LabelSets, label_sets
+from deltarank.core.threads import row_blocks, run
+from deltarank.core.weights import Weight, raw_weights
+from deltarank.metrics.kernels.pairwise import PAIRWISE
 from deltarank.metrics.placement import check_scores
-from deltarank.threads import row_blocks, run
-from deltarank.weights import Weight, raw_weights
 
 ROWS_PER_BLOCK = 1024
 

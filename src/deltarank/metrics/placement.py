@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.kernels.positions import leave_out, place_relevant
-from deltarank.labels import LabelSets, label_sets
-from deltarank.threads import n_threads, row_blocks, run
+from deltarank.core.labels import LabelSets, label_sets
+from deltarank.core.threads import n_threads, row_blocks, run
+from deltarank.metrics.kernels.positions import leave_out, place_relevant
 
 _USED_AS_THEY_ARE = (np.float32, np.float64)
 

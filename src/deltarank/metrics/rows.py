@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.choices import choose
-from deltarank.labels import row_numbers
+from deltarank.core.choices import choose
+from deltarank.core.labels import row_numbers
+from deltarank.core.weights import Weight, raw_weights
 from deltarank.metrics.placement import Placement
-from deltarank.weights import Weight, raw_weights
 
 Floats = NDArray[np.float64]
 Rows = tuple[Floats, Floats]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.choices import choose
+from deltarank.core.choices import choose
 from deltarank.metrics.rows import METRICS
 from deltarank.metrics.streaming import StreamingMetric
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.choices import choose
-from deltarank.chunks import aligned_chunks, is_chunked
-from deltarank.kernels.exact_sum import add_exactly, empty_parts
-from deltarank.labels import row_numbers
+from deltarank.core.choices import choose
+from deltarank.core.chunks import aligned_chunks, is_chunked
+from deltarank.core.kernels.exact_sum import add_exactly, empty_parts
+from deltarank.core.labels import row_numbers
 from deltarank.metrics.placement import Placement, place
 from deltarank.metrics.rows import METRICS
 

@@ -11,11 +11,11 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from deltarank import __version__
+from deltarank.core.threads import n_threads
 from deltarank.serving.items import ItemError
 from deltarank.serving.limits import BodyLimit
 from deltarank.serving.page import to_page
 from deltarank.serving.service import Service
-from deltarank.threads import n_threads
 
 # The page needs nothing from elsewhere, and its policy says so to the browser.
 PAGE_HEADERS = {

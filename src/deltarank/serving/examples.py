@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from deltarank.datasets import Preparation, detect_format
-from deltarank.datasets.table_files import TABLES
+from deltarank.datasets.readers.table_files import TABLES
 
 EXAMPLES = 20
 _BYTES = 1 << 16

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from deltarank.datasets import Encoder, Preparation
-from deltarank.datasets.cells import CellError
+from deltarank.datasets.readers.cells import CellError
 
 _SCALARS = (str, int, float, bool, type(None))
 _NAMES_SHOWN = 10

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from deltarank.rankers.targets import PREDICTIONS
+from deltarank.base.targets import PREDICTIONS
 from deltarank.storage.plain import dumps, from_plain, to_plain
 from deltarank.storage.registry import REFUSED, STORED, Stored
 from deltarank.storage.tensors import Arrays, ModelFileError, read_tensors, write_tensors

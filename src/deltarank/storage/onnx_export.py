@@ -12,15 +12,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from deltarank.base.ranker import check_top
+from deltarank.boosting.stump_ranker import StumpRanker
+from deltarank.core.files import write_whole
 from deltarank.datasets import Preparation
 from deltarank.datasets.encoder import NumberColumn
-from deltarank.files import write_whole
-from deltarank.rankers.base import check_top
-from deltarank.rankers.kernel import KernelLogisticRanker
-from deltarank.rankers.linear import LinearRanker
-from deltarank.rankers.staged import StagedSearchCV
-from deltarank.rankers.stumps import StumpRanker
+from deltarank.linear.kernel_logistic import KernelLogisticRanker
+from deltarank.linear.ranker import LinearRanker
 from deltarank.storage.onnx_graph import INPUT, Graph
+from deltarank.wrappers.staged import StagedSearchCV
 
 Floats = NDArray[np.float64]
 

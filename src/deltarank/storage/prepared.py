@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.base.ranker import select_in_threads
+from deltarank.core.progress import progress
+from deltarank.core.threads import row_blocks
 from deltarank.datasets import Preparation
-from deltarank.progress import progress
-from deltarank.rankers.base import select_in_threads
 from deltarank.storage.models import load_with_extra, save
 from deltarank.storage.tensors import ModelFileError
-from deltarank.threads import row_blocks
 
 # A row's number, its labels, best first, and their scores.
 Ranking = tuple[int, list[Any], list[float]]

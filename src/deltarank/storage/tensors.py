@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.files import whole_file
+from deltarank.core.files import whole_file
 
 Arrays = dict[str, NDArray[Any]]
 Strings = dict[str, str]

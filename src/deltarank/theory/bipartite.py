@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.choices import choose
-from deltarank.labels import row_numbers
-from deltarank.losses import LOSSES, Loss
+from deltarank.core.choices import choose
+from deltarank.core.labels import row_numbers
+from deltarank.core.losses import LOSSES, Loss
+from deltarank.core.weights import Weight
 from deltarank.theory.distribution import LabelDistribution
-from deltarank.weights import Weight
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.choices import choose
-from deltarank.losses import LOSSES
+from deltarank.core.choices import choose
+from deltarank.core.losses import LOSSES
 
 # Theorem 3.1 of the paper, Eq. (9) and (10).
 PAPER_BIPARTITE = {"exponential": math.sqrt(3 / 2), "logistic": math.sqrt(2)}

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.choices import choose
-from deltarank.labels import row_numbers
-from deltarank.weights import Weight, instance_weights
+from deltarank.core.choices import choose
+from deltarank.core.labels import row_numbers
+from deltarank.core.weights import Weight, instance_weights
 
 Floats = NDArray[np.float64]
 MAX_LABELS = 20

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from deltarank.choices import choose
-from deltarank.losses import LOSSES, Loss
+from deltarank.core.choices import choose
+from deltarank.core.losses import LOSSES, Loss
+from deltarank.core.weights import Weight
 from deltarank.theory.distribution import LabelDistribution
-from deltarank.weights import Weight
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,313 @@
+"""What all rankers share: reading labels, ranking in chunks, predicting in the form labels came."""
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from deltarank.base.targets import PREDICTIONS, Targets, read_targets
+from deltarank.core.chunks import is_chunked
+from deltarank.core.kernels.top_labels import select_top
+from deltarank.core.labels import LabelSets, row_numbers
+from deltarank.core.threads import row_blocks, run
+from deltarank.core.weights import Weight, normalized, raw_weights
+from deltarank.metrics import rank_loss
+
+# Scores of so many cells at a time: 16 MB of float32, small beside any model worth chunking for.
+CELLS_PER_CHUNK = 4_000_000
+# A label never (always) relevant in training scores this, below (above) any that was fitted.
+LAST, FIRST = -1e30, 1e30
+NO_ROW_COUNTS = (
+    "sample_weight times weight is zero in every row, so no row counts; "
+    "give a positive sample_weight to a row with a pair to rank"
+)
+NO_UNKNOWN = (
+    "{} takes no unknown labels; use LogisticRanker, AdaBoostRanker or WeightedBinaryRelevance, "
+    "or leave such rows out"
+)
+
+
+class Ranker(ClassifierMixin, BaseEstimator, ABC):
+    """Base of the rankers: `fit` keeps `classes_`, `_scores` gives the scores of checked rows.
+
+    Examples
+    --------
+    What every ranker has:
+
+    >>> from deltarank import LogisticRanker
+    >>> X, Y = [[0.0], [1.0], [2.0]], [{"low"}, {"low", "high"}, {"high"}]
+    >>> ranker = LogisticRanker(C=100).fit(X, Y)
+    >>> ranker.rank([[-1.0], [3.0]], top=1).tolist()
+    [['low'], ['high']]
+    >>> ranker.decision_function([[3.0]]).shape
+    (1, 2)
+    >>> high, low = ranker.marginal_weights([[3.0]])[0]
+    >>> bool(high > 0.9 > 0.1 > low)
+    True
+    >>> ranker.predict([[3.0]])
+    [{'high'}]
+    >>> ranker.score(X, Y)
+    1.0
+    >>> ranker.accepts_missing_values, ranker.accepts_unknown_labels, ranker.estimates_marginals
+    (False, True, True)
+    """
+
+    @property
+    def accepts_missing_values(self) -> bool:
+        """Whether NaN may stand in X."""
+        return False
+
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y, for a label of which nobody knows whether it is relevant."""
+        return False
+
+    @property
+    def estimates_marginals(self) -> bool:
+        """Whether scores estimate something of each label on its own, not only of pairs."""
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.accepts_missing_values
+        return tags
+
+    @abstractmethod
+    def _scores(self, X: Any) -> NDArray[Any]:
+        """Return the scores (n, m) of checked rows."""
+
+    def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
+        """Check features; sparse ones become CSR, other numbers than float32 become float64."""
+        if is_chunked(X):
+            raise ValueError(
+                f"X is a Dask collection, which {type(self).__name__} does not take here; "
+                "LogisticRanker.fit does, and X.compute() makes it an array"
+            )
+        checked = validate_data(
+            self,
+            X,
+            reset=fitting,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite="allow-nan" if self.accepts_missing_values else True,
+        )
+        return canonical(checked)
+
+    def _check_labels(self, Y: Any, n_rows: int) -> Targets:
+        """Read labels and remember their names and form."""
+        name = type(self).__name__
+        targets = read_targets(Y, None if self.accepts_unknown_labels else NO_UNKNOWN.format(name))
+        if targets.labels.n_rows != n_rows:
+            raise ValueError(
+                f"X and Y must have the same number of rows; X has {n_rows} and "
+                f"Y has {targets.labels.n_rows}"
+            )
+        self.classes_ = targets.classes
+        self._form = targets.form
+        return targets
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return the scores (n, m), higher first; (n,) when fitted on a vector of two classes."""
+        check_is_fitted(self)
+        if is_chunked(X):
+            return self._of_chunks(X, "decision_function")
+        scores = self._scores(self._check_rows(X))
+        return scores[:, 0] if self._form == "binary" else scores
+
+    def _of_chunks(self, X: Any, method: str) -> Any:
+        from deltarank.base.chunked import chunked_scores
+
+        return chunked_scores(self, X, method)
+
+    def rank(self, X: Any, top: int | None = None) -> NDArray[Any]:
+        """Rank labels, best first.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+        top : int, optional
+            How many labels a row; all by default. Scores are held for a chunk of rows only.
+
+        Returns
+        -------
+        names : array of shape (n, top)
+            Names of the labels (column indices when Y had none); ties in column order.
+        """
+        check_is_fitted(self)
+        n_labels = len(self.classes_)
+        if is_chunked(X):
+            from deltarank.base.chunked import chunked_ranks
+
+            return chunked_ranks(self, X, n_labels if top is None else check_top(top, n_labels))
+        X = self._check_rows(X)
+        top = n_labels if top is None else check_top(top, n_labels)
+        return self.classes_[self._best_columns(X, top)]
+
+    def _best_columns(self, X: Any, top: int) -> NDArray[np.intp]:
+        """Return the columns of the `top` best classes of checked rows, scores held by chunk."""
+        n_rows = _num_samples(X)
+        ranked = np.empty((n_rows, top), np.intp)
+        for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes_))):
+            select_in_threads(self._all_class_scores(_safe_indexing(X, rows)), ranked[rows])
+        return ranked
+
+    def _all_class_scores(self, X: Any) -> NDArray[Any]:
+        """Return a score a class, also where two classes share one label."""
+        scores = self._scores(X)
+        if self._form == "binary" and len(self.classes_) == 2:
+            return np.hstack([-scores, scores])
+        return scores
+
+    def predict(self, X: Any) -> Any:
+        """Return the labels more likely relevant than not, in the form Y had.
+
+        "Likely" in the sense of `marginal_weights`. For a vector of classes: the best class.
+        """
+        check_is_fitted(self)
+        if is_chunked(X):
+            return self._of_chunks(X, "predict")
+        X = self._check_rows(X)
+        scores = self._scores(X)
+        return PREDICTIONS[self._form](scores, self._relevance(scores) > 0.5, self.classes_)
+
+    @available_if(lambda ranker: ranker.estimates_marginals)
+    def marginal_weights(self, X: Any) -> NDArray[Any]:
+        """Return eta_l(x), what the scores estimate, Eq. (23): the *weighted* chance of label l.
+
+        It is Delta_l^1 / W, not P(y_l = 1 | x): each label set counts with its weight w(y). With
+        ``weight="uniform"`` it is the probability given that the row has a pair to rank.
+        """
+        check_is_fitted(self)
+        if is_chunked(X):
+            return self._of_chunks(X, "marginal_weights")
+        return self._relevance(self._scores(self._check_rows(X)))
+
+    def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
+        return expit(scores)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return 1 - rank loss; for a vector of classes, the accuracy."""
+        check_is_fitted(self)
+        if self._form in ("binary", "classes"):
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        names = self.classes_ if self._form == "sets" else None
+        scores = self.decision_function(X)
+        return 1.0 - float(rank_loss(y, scores, sample_weight=sample_weight, classes=names))
+
+
+class WrappedRanker(Ranker):
+    """A ranker round another, `ranker`: it takes what that one takes."""
+
+    ranker: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = self.ranker.__sklearn_tags__().input_tags
+        return tags
+
+    @property
+    def accepts_missing_values(self) -> bool:
+        """Whether NaN may stand in X: whatever the ranker says."""
+        return bool(self.ranker.accepts_missing_values)
+
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: whatever the ranker says."""
+        return bool(self.ranker.accepts_unknown_labels)
+
+    @property
+    def estimates_marginals(self) -> bool:
+        """Whether there are marginal weights: whatever the ranker says."""
+        return bool(self.ranker.estimates_marginals)
+
+
+def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: Any) -> Any:
+    """Return `sample_weight` times w(y), of mean 1 over the rows with a pair, Eq. (44).
+
+    The mean counts a row as often as its sample weight says, so that a weight of 2 is the same as
+    the row given twice.
+    """
+    labels = targets.labels
+    counts = np.ones(labels.n_rows)
+    if sample_weight is not None:
+        counts = row_numbers(sample_weight, labels.n_rows, "sample_weight")
+    weights = counts * normalized(raw_weights(labels, Y, weight), labels, counts)
+    if not weights.any():
+        raise ValueError(NO_ROW_COUNTS)
+    return weights
+
+
+def constant_scores(labels: LabelSets, weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Return LAST for a label never relevant in rows that count, FIRST for one always, else NaN.
+
+    A label known in none of these rows was never seen relevant.
+    """
+    counted = weights > 0
+    positives = _counts(labels, counted)
+    known = counted.sum() - (0 if labels.unknown is None else _counts(labels.unknown, counted))
+    return constants_of(positives, known)
+
+
+def _counts(labels: LabelSets, counted: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return how many of the rows that count hold each label."""
+    return np.bincount(labels.members, weights=counted[labels.rows], minlength=labels.n_labels)
+
+
+def constants_of(positives: NDArray[Any], n_counted: Any) -> NDArray[np.float64]:
+    """Return the same from the number of rows that count a label is relevant in, and of all."""
+    scores = np.full(len(positives), np.nan)
+    scores[positives == n_counted] = FIRST
+    scores[positives == 0] = LAST
+    return scores
+
+
+def canonical(X: Any) -> Any:
+    """Return X with columns of a CSR row in order and once each: passes and kernels rely on it."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def balanced(
+    labels: LabelSets, weights: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return weights of irrelevant cells, and the cost of relevant ones, that balance each row.
+
+    With s relevant labels of m known ones, an irrelevant cell of a row of weight w weighs
+    m w / (2 (m - s)) and a relevant one m w / (2 s).
+    """
+    ranked = ~labels.trivial
+    m, sizes = labels.n_known[ranked], labels.sizes[ranked]
+    costs, balanced = np.ones(labels.n_rows), weights.astype(np.float64)
+    costs[ranked] = (m - sizes) / sizes
+    balanced[ranked] *= m / (2 * (m - sizes))
+    return balanced, costs
+
+
+def select_in_threads(scores: NDArray[Any], ranked: NDArray[np.intp]) -> None:
+    """Write the best columns of each row of scores, rows shared out among threads."""
+    top = ranked.shape[1]
+    blocks = row_blocks(len(scores), 1024)
+    run([partial(select_top, scores[rows], top, ranked[rows]) for rows in blocks])
+
+
+def check_top(top: Any, n_labels: int) -> int:
+    """Return `top` as an integer, or refuse it."""
+    if not isinstance(top, int | np.integer) or isinstance(top, bool) or not 1 <= top <= n_labels:
+        raise ValueError(
+            f"top must be an integer from 1 to the number of labels, {n_labels}; got {top!r}"
+        )
+    return int(top)

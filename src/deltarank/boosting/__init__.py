@@ -1,0 +1,1 @@
+"""Boosted stumps: bins, the search for a stump, losses, rankers."""

@@ -1,0 +1,220 @@
+"""What boosted rankers share: features with missing values, votes of stumps, scores by stage."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from deltarank.base.parameters import positive_integer
+from deltarank.base.ranker import Ranker, constant_scores, training_weights
+from deltarank.base.targets import Targets
+from deltarank.boosting.bins import MOST_BINS
+from deltarank.core.choices import choose
+from deltarank.core.labels import LabelSets
+from deltarank.core.threads import row_blocks, run
+from deltarank.core.weights import Weight
+
+# Rows whose features and scores stay in cache while all stumps pass over them.
+ROWS_PER_BLOCK = 128
+VOTES = {"discrete": "one step for all branches", "real": "a step a branch"}
+
+
+class StumpRanker(Ranker):
+    """A ranker whose scores are sums of votes of stumps, one round after the other.
+
+    Attributes
+    ----------
+    features_, thresholds_ : arrays of shape (t, m), or (t,) where all labels share a stump
+        A value goes left when it is at most the threshold.
+    votes_ : array of shape (t, 3, m)
+        What a stump adds to the scores of rows it sends left, right, or nowhere (value missing).
+    """
+
+    # The parameter that says how many rounds are fitted, for a search over stages.
+    rounds_parameter: ClassVar[str] = "n_stumps"
+    _predict_votes: ClassVar[Callable[..., None]]
+
+    n_stumps: int
+    bins: int | None
+    shrinkage: float
+    votes: str
+    weight: Weight
+    features_: NDArray[np.int32]
+    thresholds_: NDArray[np.float64]
+    votes_: NDArray[np.float64]
+    constants_: NDArray[np.float64]
+
+    @property
+    def accepts_missing_values(self) -> bool:
+        """Whether NaN may stand in X: it is a branch of its own."""
+        return True
+
+    def _check_numbers(self) -> None:
+        positive_integer(self.n_stumps, "n_stumps")
+        choose(VOTES, self.votes, "votes")
+        if not 0 < self.shrinkage <= 1:
+            raise ValueError(f"shrinkage must be above 0 and at most 1; got {self.shrinkage!r}")
+        if self.bins is not None and not 2 <= positive_integer(self.bins, "bins") <= MOST_BINS:
+            raise ValueError(
+                f"bins must be from 2 to {MOST_BINS}, or None for every distinct value; "
+                f"got {self.bins!r}"
+            )
+
+    def _labels_to_boost(self, targets: Targets) -> LabelSets:
+        """Return the label sets as the loss sees them."""
+        return targets.labels
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit all labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            NaN is a missing value.
+        y : array, sparse matrix, data frame or list of label sets
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. For
+            `AdaBoostRanker`, NaN in a matrix means unknown: such a cell has no weight.
+        sample_weight : array of shape (n,), optional
+            Multiplies the weights of the label sets.
+        """
+        for _ in self.fit_stages(X, y, sample_weight, stages=[self.n_stumps]):
+            pass
+        return self
+
+    def fit_stages(
+        self, X: Any, y: Any, sample_weight: Any = None, *, stages: Iterable[int]
+    ) -> Iterator[Any]:
+        """Fit some numbers of rounds in turn, each going on where the one before stopped.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        stages : iterable of int
+            Numbers of rounds, ascending, at most `n_stumps`.
+
+        Yields
+        ------
+        ranker
+            This one, fitted with so many rounds and no more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from deltarank import AdaBoostRanker
+        >>> X = np.arange(6.0)[:, None]
+        >>> Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
+        >>> for ranker in AdaBoostRanker(n_stumps=3).fit_stages(X, Y, stages=[1, 3]):
+        ...     print(ranker.score(X, Y))
+        0.8333333333333334
+        1.0
+        """
+        self._check_numbers()
+        stages = check_stages(stages, self.n_stumps)
+        X = self._check_rows(X, fitting=True)
+        targets = self._check_labels(y, X.shape[0])
+        labels = self._labels_to_boost(targets)
+        weights = training_weights(targets._replace(labels=labels), y, self.weight, sample_weight)
+        self.constants_ = constant_scores(labels, weights)
+        counted = self._counted(labels, weights)
+        boosting = self._boost(X[counted], labels.take(counted), weights[counted], stages)
+        for _ in boosting:
+            yield self
+
+    def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which rows have any loss."""
+        return weights > 0
+
+    @abstractmethod
+    def _boost(
+        self, X: Any, labels: LabelSets, weights: NDArray[np.float64], stages: list[int]
+    ) -> Iterator[None]:
+        """Fit the stumps to the rows that count, and keep them at every stage."""
+
+    def staged_decision_function(
+        self, X: Any, at: Iterable[int] | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield the scores after some numbers of rounds, as if no more had been fitted.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+        at : iterable of int, optional
+            Numbers of rounds, ascending; every one by default.
+
+        Yields
+        ------
+        scores : array of shape (n, m)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from deltarank import AdaBoostRanker, rank_loss
+        >>> X = np.arange(6.0)[:, None]
+        >>> Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
+        >>> ranker = AdaBoostRanker(n_stumps=3).fit(X, Y)
+        >>> [round(rank_loss(Y, s), 3) for s in ranker.staged_decision_function(X, at=[1, 3])]
+        [0.167, 0.0]
+        """
+        check_is_fitted(self)
+        stages = check_stages(at, self.n_stumps)
+        return self._staged(self._check_rows(X), stages)
+
+    def _staged(self, X: Any, stages: list[int]) -> Iterator[NDArray[np.float64]]:
+        scores = np.zeros((X.shape[0], self.votes_.shape[2]))
+        done = 0
+        for stage in stages:
+            self._add_votes(X, slice(done, stage), scores)
+            done = stage
+            found = self._finish(self._at_stage(X, scores, stage))
+            yield found[:, 0] if self._form == "binary" else found
+
+    def _at_stage(self, X: Any, scores: NDArray[np.float64], stage: int) -> NDArray[np.float64]:
+        """Return the scores after some rounds from the sums of their votes."""
+        return scores.copy()
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        scores = np.zeros((X.shape[0], self.votes_.shape[2]))
+        self._add_votes(X, slice(None), scores)
+        return self._finish(scores)
+
+    def _finish(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give labels without two classes in training their place."""
+        constant = ~np.isnan(self.constants_)
+        scores[:, constant] = self.constants_[constant]
+        return scores
+
+    def _add_votes(
+        self,
+        X: Any,
+        rounds: slice,
+        scores: NDArray[np.float64],
+        votes: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add the votes of some rounds, rows shared out among threads."""
+        features, thresholds = self.features_[rounds], self.thresholds_[rounds]
+        votes = self.votes_[rounds] if votes is None else votes
+
+        def add(rows: slice) -> None:
+            block = X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
+            type(self)._predict_votes(block, features, thresholds, votes, scores[rows])
+
+        if len(features):
+            run([partial(add, rows) for rows in row_blocks(X.shape[0], ROWS_PER_BLOCK)])
+
+
+def check_stages(at: Iterable[int] | None, n_rounds: int) -> list[int]:
+    """Return numbers of rounds that ascend from at least 1 to at most `n_rounds`."""
+    if at is None:
+        return list(range(1, n_rounds + 1))
+    stages = [positive_integer(stage, "each value of at") for stage in at]
+    if stages != sorted(set(stages)) or (stages and stages[-1] > n_rounds):
+        raise ValueError(
+            f"at must ascend and end at most at the number of rounds, {n_rounds}; got {stages}"
+        )
+    return stages

@@ -1,0 +1,1 @@
+"""What everything stands on: labels, weights, losses, files, threads, progress."""

@@ -1,0 +1,171 @@
+"""Instance weights w(y): how much one instance's label pairs count."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.core.choices import choose
+from deltarank.core.labels import LabelSets, label_sets, row_numbers
+
+Weight = str | tuple[str, int] | Callable[[Any], Any]
+Floats = NDArray[np.float64]
+NO_PAIR_COUNTS = (
+    "weight gives 0 to every row that has a pair to rank; nothing can be learned from them"
+)
+
+
+def inverse_pairs(sizes: NDArray[Any], n_labels: Any) -> Floats:
+    """Weigh by one over the number of label pairs, Eq. (21): the rank loss."""
+    return 1 / (sizes * (n_labels - sizes))
+
+
+def uniform(sizes: NDArray[Any], n_labels: Any) -> Floats:
+    """Weigh all alike: precision at k and the unnormalised rank loss."""
+    return np.ones(len(sizes))
+
+
+def inverse_size(sizes: NDArray[Any], n_labels: Any) -> Floats:
+    """Weigh by one over the number of relevant labels: recall at k."""
+    return 1 / sizes
+
+
+def inverse_ideal_gain(sizes: NDArray[Any], n_labels: Any, k: int | None = None) -> Floats:
+    """Weigh by one over the best attainable discounted gain, Eq. (28): nDCG, or nDCG at k."""
+    most = int(np.max(n_labels, initial=1))
+    last = most if k is None else min(k, most)
+    ideal = np.cumsum(1 / np.log2(np.arange(2, last + 2)))
+    return 1 / ideal[np.minimum(sizes, last) - 1]
+
+
+def inverse_smaller_side(sizes: NDArray[Any], n_labels: Any) -> Floats:
+    """Weigh by one over the smaller of the numbers of relevant and irrelevant labels."""
+    return 1 / np.minimum(sizes, n_labels - sizes)
+
+
+WEIGHTS: dict[str, Callable[..., Floats]] = {
+    "rank": inverse_pairs,
+    "uniform": uniform,
+    "recall": inverse_size,
+    "ndcg": inverse_ideal_gain,
+    "min": inverse_smaller_side,
+}
+
+
+def instance_weights(
+    Y: Any, weight: Weight = "rank", normalize: bool = True, *, n_labels: int | None = None
+) -> Floats:
+    """Weigh each row of Y by w(y), Eq. (21) and its family.
+
+    Parameters
+    ----------
+    Y : array, sparse matrix or list of label sets
+        Zero-one matrix of shape (n, m), or label sets (column indices; give `n_labels` then). NaN
+        in a matrix means unknown: s and m then count the known labels of a row, Eq. (53).
+    weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
+        With s relevant labels out of m: 1/(s(m-s)), 1, 1/s, one over the ideal discounted gain (up
+        to position k), 1/min(s, m-s). A callable is given Y as it came and returns n weights.
+    normalize : bool
+        Scale the weights to mean 1 over the non-trivial rows, so that a regularisation strength
+        means the same on every data set. Without, they are the raw values.
+    n_labels : int, optional
+        Number of labels, for a list of label sets.
+
+    Returns
+    -------
+    weights : array of shape (n,)
+        A trivial row (no label relevant, or all) weighs 0 under every named weight, since it has
+        no pair to rank; a callable decides for itself. When no row has a pair, normalised weights
+        are all 1: every weighting is then equally right, and a fit should still run.
+
+    Examples
+    --------
+    >>> instance_weights([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]], normalize=False)
+    array([0.33333333, 0.25      , 0.        ])
+    >>> instance_weights([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]])
+    array([1.14285714, 0.85714286, 0.        ])
+    """
+    labels = label_sets(Y, n_labels=n_labels)
+    weights = raw_weights(labels, Y, weight)
+    return normalized(weights, labels, np.ones(len(weights))) if normalize else weights
+
+
+def raw_weights(labels: LabelSets, Y: Any, weight: Weight) -> Floats:
+    """Return w(y) of checked label sets; `Y` is their original form, for a callable."""
+    if callable(weight):
+        return row_numbers(weight(Y), labels.n_rows, "the weights that weight(Y) returned")
+    weights = np.zeros(labels.n_rows)
+    ranked = ~labels.trivial
+    weights[ranked] = weight_of_size(weight)(labels.sizes[ranked], labels.n_known[ranked])
+    return weights
+
+
+def weight_of_size(weight: Weight) -> Callable[[NDArray[Any], Any], Floats]:
+    """Return the named weight as a function of s and m (one, or one a row), for 0 < s < m."""
+    if isinstance(weight, tuple):
+        return _cut_off(weight)
+    return choose(WEIGHTS, weight, "weight")
+
+
+def _cut_off(weight: tuple[Any, ...]) -> Callable[[NDArray[Any], Any], Floats]:
+    if len(weight) != 2 or weight[0] != "ndcg":
+        raise ValueError(f"unknown weight {weight!r}; the only pair is ('ndcg', k)")
+    k = weight[1]
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise ValueError(f"k in weight ('ndcg', k) must be a positive integer; got {k!r}")
+    return lambda sizes, n_labels: inverse_ideal_gain(sizes, n_labels, int(k))
+
+
+def normalized(weights: Floats, labels: LabelSets, counts: Floats) -> Floats:
+    """Scale to mean 1 over the non-trivial rows, each counted as often as `counts` says.
+
+    All 1 when there are no such rows.
+    """
+    ranked = ~labels.trivial & (counts > 0)
+    if not ranked.any():
+        return np.ones(labels.n_rows)
+    # Divided by the largest first, so that no sum of tiny or huge weights under- or overflows.
+    largest = weights[ranked].max()
+    if largest == 0:
+        raise ValueError(NO_PAIR_COUNTS)
+    scaled = weights / largest
+    return np.asarray(scaled / np.average(scaled[ranked], weights=counts[ranked]))
+
+
+class WeightDiagnostics(NamedTuple):
+    """What weighting does to a sample."""
+
+    n_rows: int
+    n_dropped: int
+    effective_sample_size: float
+    largest_share: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_rows} rows, {self.n_dropped} of them weigh nothing\n"
+            f"worth {self.effective_sample_size:.1f} equally weighted rows\n"
+            f"the heaviest row carries {self.largest_share:.2%} of the weight"
+        )
+
+
+def weight_diagnostics(
+    Y: Any, weight: Weight = "rank", *, n_labels: int | None = None
+) -> WeightDiagnostics:
+    """Tell how many rows the weights drop and how many they are worth, Eq. (29).
+
+    Examples
+    --------
+    >>> print(weight_diagnostics([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]))
+    3 rows, 1 of them weigh nothing
+    worth 2.0 equally weighted rows
+    the heaviest row carries 57.14% of the weight
+    """
+    weights = instance_weights(Y, weight, n_labels=n_labels)
+    total = weights.sum()
+    return WeightDiagnostics(
+        n_rows=len(weights),
+        n_dropped=int((weights == 0).sum()),
+        effective_sample_size=float(total**2 / (weights**2).sum()),
+        largest_share=float(weights.max() / total),
+    )

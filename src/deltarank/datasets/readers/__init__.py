@@ -1,0 +1,1 @@
+"""Readers of every format, from bytes to arrays."""

@@ -1,0 +1,105 @@
+"""Labels of a table: columns of 0 and 1, or one column of label lists."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from deltarank.datasets.readers.cells import CellError, as_cells, is_known
+
+# Names that say of themselves that a column holds labels.
+OBVIOUS = ("labels", "label", "tags", "tag", "categories")
+_MARKS = {"0": False, "1": True, "false": False, "true": True}
+
+
+def obvious_column(names: Iterable[str]) -> str | None:
+    """Return the one column whose name says that it holds labels, if there is just one.
+
+    Examples
+    --------
+    >>> obvious_column(["title", "Tags"]), obvious_column(["tags", "labels"])
+    ('Tags', None)
+    """
+    found = [name for name in names if name.lower() in OBVIOUS]
+    return found[0] if len(found) == 1 else None
+
+
+def from_marks(table: Mapping[str, Any], names: Sequence[str]) -> sparse.csr_array:
+    """Return the label sets of columns that hold 0 and 1, or false and true.
+
+    Examples
+    --------
+    >>> from_marks({"a": [1, 0], "b": ["true", "false"]}, ["a", "b"]).toarray()
+    array([[1, 1],
+           [0, 0]], dtype=int8)
+    """
+    columns = [_marks(name, as_cells(table[name])) for name in names]
+    return sparse.csr_array(np.column_stack(columns).astype(np.int8))
+
+
+def _marks(name: str, cells: Any) -> Any:
+    if isinstance(cells, np.ndarray):
+        wrong = np.flatnonzero((cells != 0) & (cells != 1))
+        if len(wrong):
+            row = int(wrong[0])
+            raise CellError(f"a label must be 0 or 1; got {cells[row]}", name, row)
+        return cells != 0
+    marks = np.empty(len(cells), bool)
+    for row, cell in enumerate(cells):
+        text = str(int(cell)) if cell in (0, 1) else str(cell).strip().lower()
+        if text not in _MARKS:
+            raise CellError(f"a label must be 0 or 1; got {cell!r}", name, row)
+        marks[row] = _MARKS[text]
+    return marks
+
+
+def from_lists(
+    name: str, cells: Any, separator: str, label_names: Sequence[str] | None
+) -> tuple[sparse.csr_array, tuple[str, ...]]:
+    """Return the label sets of a column of lists, and the names of the labels in order.
+
+    A cell is a list, or a string of names with a separator between them; an empty one has no label.
+
+    Examples
+    --------
+    >>> Y, names = from_lists("tags", ["b, a", ["b"], None], ",", None)
+    >>> names, Y.toarray().tolist()
+    (('a', 'b'), [[1, 1], [0, 1], [0, 0]])
+    """
+    rows = [_names(name, cell, row, separator) for row, cell in enumerate(as_cells(cells))]
+    found = {label for labels in rows for label in labels}
+    if found and found <= {"0", "1"} and all(len(labels) == 1 for labels in rows):
+        raise CellError(
+            f"the column holds 0 and 1, so it is one label and no list: pass labels=[{name!r}]",
+            name,
+            0,
+        )
+    names = tuple(sorted(found)) if label_names is None else tuple(label_names)
+    column_of = {label: i for i, label in enumerate(names)}
+    members: list[int] = []
+    starts = [0]
+    for row, labels in enumerate(rows):
+        unknown = labels - column_of.keys()
+        if unknown:
+            raise CellError(f"the label {min(unknown)!r} is not in label_names", name, row)
+        members.extend(sorted(column_of[label] for label in labels))
+        starts.append(len(members))
+    ones = np.ones(len(members), np.int8)
+    return sparse.csr_array((ones, members, starts), shape=(len(rows), len(names))), names
+
+
+def _names(name: str, cell: Any, row: int, separator: str) -> set[str]:
+    items: Any
+    if isinstance(cell, str):
+        items = cell.split(separator) if cell.strip() else ()
+    elif isinstance(cell, list | tuple | np.ndarray):
+        items = cell
+    elif not is_known(cell):
+        items = ()
+    else:
+        items = (cell,)
+    labels = {str(item).strip() for item in items}
+    if "" in labels or any(isinstance(item, list | dict) or item is None for item in items):
+        raise CellError(f"each label must have a name; got {repr(cell)[:40]}", name, row)
+    return labels

@@ -1,1 +1,0 @@
-"""Numba functions: compiled loops that release the GIL and know nothing of the library."""

@@ -1,0 +1,1 @@
+"""Linear rankers: what is minimised, where rows lie, how it is solved."""

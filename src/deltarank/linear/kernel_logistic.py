@@ -1,0 +1,283 @@
+"""WBR-KLR: logistic ranking on a Nystrom map, non-linear at the speed of matrix products."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from deltarank.base.parameters import positive_integer, positive_number
+from deltarank.base.ranker import Ranker, training_weights
+from deltarank.base.selection import Scoring, Split, choose_scorer, split_rows
+from deltarank.core.progress import Step, progress
+from deltarank.core.weights import Weight
+from deltarank.linear.logistic import LogisticRanker
+from deltarank.linear.logistic_cv import LogisticRankerCV
+from deltarank.linear.nystrom import NystromMap
+
+# Between neighbours of the grid of widths.
+WIDTH_FACTOR = 2.0
+# No data set in sight wants a width further from the scale than this, in factors.
+FURTHEST = 6
+# Shares of the work still to be done, as far as anybody can know: of a width, of more landmarks.
+SHARE_OF_A_WIDTH, SHARE_OF_MORE = 0.2, 0.5
+
+
+class KernelLogisticRanker(Ranker):
+    r"""Rank labels by weighted logistic regression with a Gaussian kernel, Eq. (12).
+
+    Rows are mapped to features whose products approximate :math:`e^{-\gamma |x - z|^2}`
+    (Nystrom's method, with random rows as landmarks); on them a `LogisticRanker` is fitted.
+    Whatever is not given, the width, the number of landmarks or C, is chosen by cross-validated
+    rank loss in one economical search: the width by climbing from the mean distance of rows in
+    factors of 2, with the fewest landmarks, then the number of landmarks; C comes with each of
+    them from one `LogisticRankerCV`.
+
+    The kernel takes distances as they are: bring features to one scale first, for example with
+    scikit-learn's ``StandardScaler``.
+
+    Parameters
+    ----------
+    n_landmarks : int or sequence of int
+        Numbers to try, ascending; fewer where there are fewer rows.
+    gamma : float, optional
+        Width of the kernel, chosen if not given.
+    C : float, optional
+        Inverse of the penalty's strength, chosen among 10^-3, ..., 10^3 if not given.
+    weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
+        What a row counts, by its label set: see `deltarank.instance_weights`.
+    cv : int, splitter or iterable of (train, test)
+        An integer stands for as many folds stratified by label.
+    scoring : str or callable
+        As in `LogisticRankerCV`.
+    tol : float
+        Of the final fit: see `LogisticRanker`.
+    max_iter : int
+    random_state : int, generator or None
+        For landmarks and folds.
+
+    Attributes
+    ----------
+    gamma_, C_ : float
+    n_landmarks_ : int
+    search_ : list of dict
+        What was tried: ``gamma``, ``n_landmarks``, ``C`` (the best for them) and ``score``.
+    landmarks_ : array or CSR array of shape (k, d)
+    whitening_ : array of shape (k, r)
+        Turns kernel values between rows and landmarks into features.
+    coef_ : array of shape (m, r)
+        Of those features.
+    intercept_ : array of shape (m,)
+    n_iter_ : array of shape (m,)
+        Passes each label took in the final fit.
+    classes_ : array of shape (m,)
+
+    Examples
+    --------
+    Labels by distance from the centre, which no linear ranker can tell:
+
+    >>> import numpy as np
+    >>> from deltarank import KernelLogisticRanker, LogisticRanker, rank_loss
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> distance = np.linalg.norm(X, axis=1)
+    >>> Y = np.column_stack([distance < 1, distance > 1, distance > 2]).astype(int)
+    >>> ranker = KernelLogisticRanker(n_landmarks=50, random_state=0).fit(X, Y)
+    >>> bool(rank_loss(Y, ranker.decision_function(X)) < 0.02)
+    True
+    >>> bool(rank_loss(Y, LogisticRanker().fit(X, Y).decision_function(X)) > 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_landmarks: int | Sequence[int] = (300, 1000),
+        gamma: float | None = None,
+        C: float | None = None,
+        weight: Weight = "rank",
+        cv: Any = 5,
+        scoring: Scoring = "neg_rank_loss",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.gamma = gamma
+        self.C = C
+        self.weight = weight
+        self.cv = cv
+        self.scoring = scoring
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: such a cell has no loss."""
+        return True
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelLogisticRanker":
+        """Fit all labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            The mapped rows, n times the number of landmarks, are held in memory.
+        y : array, sparse matrix, data frame or list of label sets
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
+            matrix means unknown, as in `LogisticRanker`.
+        sample_weight : array of shape (n,), optional
+            Multiplies the weights of the label sets.
+        """
+        counts = self._check_numbers()
+        X = self._check_rows(X, fitting=True)
+        targets = self._check_labels(y, X.shape[0])
+        choose_scorer(self.scoring, targets)
+        weights = training_weights(targets, y, self.weight, sample_weight)
+        generator = check_random_state(self.random_state)
+        usable = generator.permutation(np.flatnonzero(weights > 0))
+        counts = sorted({min(count, len(usable)) for count in counts})
+        splits = None
+        if self.C is None or self.gamma is None or len(counts) > 1:
+            splits = split_rows(self.cv, X, y, targets, generator.randint(2**31 - 1))
+        with progress("choosing a kernel", 1.0) as done:
+            search = _Search(self, X, y, sample_weight, usable, splits, done)
+            self._choose(search, counts, scale(X, weights))
+            feature_map = search.map(self.gamma_, self.n_landmarks_)
+            final = search.final(feature_map, self.C_)
+        self.landmarks_, _, self.whitening_ = feature_map
+        self.coef_, self.intercept_, self.n_iter_ = final.coef_, final.intercept_, final.n_iter_
+        self.search_ = search.tried
+        return self
+
+    def _check_numbers(self) -> list[int]:
+        counts = self.n_landmarks if isinstance(self.n_landmarks, Sequence) else [self.n_landmarks]
+        if not len(counts):
+            raise ValueError("n_landmarks must hold at least one number; got none")
+        if self.gamma is not None:
+            positive_number(self.gamma, "gamma")
+        if self.C is not None:
+            positive_number(self.C, "C")
+        positive_number(self.tol, "tol")
+        positive_integer(self.max_iter, "max_iter")
+        return [positive_integer(count, "each value of n_landmarks") for count in counts]
+
+    def _choose(self, search: "_Search", counts: list[int], distance: float) -> None:
+        gamma, count = self.gamma, counts[0]
+        if gamma is None:
+            gamma = search.climb(1 / distance, count)
+        search.share = SHARE_OF_MORE
+        for more in counts[1:]:
+            if search.score(gamma, more) <= search.score(gamma, count):
+                break
+            count = more
+        self.gamma_, self.n_landmarks_ = float(gamma), count
+        self.C_ = float(self.C if self.C is not None else search.best_penalty(gamma, count))
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        features = NystromMap(self.landmarks_, self.gamma_, self.whitening_)(X)
+        return np.asarray(features @ self.coef_.T + self.intercept_)
+
+
+class _Try(NamedTuple):
+    score: float
+    C: float
+
+
+class _Search:
+    """Cross-validated scores of kernels, each computed once."""
+
+    def __init__(
+        self,
+        ranker: KernelLogisticRanker,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        usable: NDArray[np.int64],
+        splits: list[Split] | None,
+        done: Step,
+    ) -> None:
+        self.done = done
+        self.ranker, self.X, self.y, self.sample_weight = ranker, X, y, sample_weight
+        self.usable, self.splits = usable, splits
+        self.share = SHARE_OF_A_WIDTH
+        self.seen: dict[tuple[float, int], _Try] = {}
+
+    @property
+    def tried(self) -> list[dict[str, Any]]:
+        """What was tried, as rows of a table."""
+        return [
+            {"gamma": gamma, "n_landmarks": count, "C": found.C, "score": found.score}
+            for (gamma, count), found in self.seen.items()
+        ]
+
+    def map(self, gamma: float, count: int) -> NystromMap:
+        """Return the map of the first `count` landmarks."""
+        return NystromMap.fitted(self.X[self.usable[:count]], gamma)
+
+    def final(self, feature_map: NystromMap, C: float) -> LogisticRanker:
+        """Fit all rows."""
+        settings = {name: getattr(self.ranker, name) for name in ("weight", "tol", "max_iter")}
+        ranker = LogisticRanker(C=C, **settings)
+        self.done.each = self.done.left
+        with progress("fitting the kernel", 2) as done:
+            done.each = 1
+            return ranker.fit(feature_map(self.X), self.y, self.sample_weight)
+
+    def score(self, gamma: float, count: int) -> float:
+        """Return the best mean score over C on held-out rows."""
+        return self._try(gamma, count).score
+
+    def best_penalty(self, gamma: float, count: int) -> float:
+        """Return the C that has it."""
+        return self._try(gamma, count).C
+
+    def _try(self, gamma: float, count: int) -> _Try:
+        if (gamma, count) not in self.seen:
+            self.done.each = self.share * self.done.left
+            self.seen[gamma, count] = self._cross_validated(gamma, count)
+        return self.seen[gamma, count]
+
+    def _cross_validated(self, gamma: float, count: int) -> _Try:
+        ranker = self.ranker
+        with progress("trying a kernel", 4) as done:
+            done.each = 1
+            features = self.map(gamma, count)(self.X)
+            done.each = 3
+            search = LogisticRankerCV(
+                Cs=None if ranker.C is None else [ranker.C],
+                cv=self.splits,
+                scoring=ranker.scoring,
+                weight=ranker.weight,
+                # The fit after the search goes unused.
+                tol=1.0,
+                max_iter=ranker.max_iter,
+            ).fit(features, self.y, self.sample_weight)
+        return _Try(search.best_score_, search.C_)
+
+    def climb(self, start: float, count: int) -> float:
+        """Return the best width on a grid about the start: go on while it gets better."""
+        best = start
+        for factor in (WIDTH_FACTOR, 1 / WIDTH_FACTOR):
+            for power in range(1, FURTHEST + 1):
+                gamma = start * factor**power
+                if self.score(gamma, count) <= self.score(best, count):
+                    break
+                best = gamma
+            if best != start:
+                break
+        return best
+
+
+def scale(X: Any, weights: NDArray[np.float64]) -> float:
+    """Return the mean squared distance between rows drawn by their weights, or 1 if it is 0.
+
+    Twice the sum of the features' variances; a row given twice counts as one of twice the weight.
+    """
+    shares = weights / weights.sum()
+    mean = shares @ X
+    squares = shares @ (X.multiply(X) if sparse.issparse(X) else X * X)
+    distance = 2 * float(np.sum(squares - mean**2))
+    return distance if distance > 0 else 1.0

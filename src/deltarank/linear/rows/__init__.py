@@ -1,0 +1,1 @@
+"""Where rows lie: here, on a device, on a cluster."""

@@ -1,0 +1,1 @@
+"""Batched optimisers: they see a function, never data."""

@@ -1,0 +1,1 @@
+"""Rankers trained on pairs of labels."""

@@ -1,0 +1,1 @@
+"""The paper, redone: experiments and their report."""

@@ -1,0 +1,74 @@
+"""How large an experiment is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+# The paper prints 10, 20, 50, 10^2, ..., 10^4, 2 x 10^4; the filling by 1, 2, 5 is ours.
+ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+STUMPS_A_LABEL = (10, 20, 50, 100, 200)
+PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+
+
+# Where a round takes long, the grids of rounds end earlier: 20,000 rounds of AdaBoost.MR or updates
+# of LLLR, three folds and the final fit, would take mediamill more than an hour each.
+MOST_ROUNDS = {"mediamill": 5000}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes and seeds of all experiments.
+
+    Attributes
+    ----------
+    n_models, n_training_sets : int
+        Random models of Figure 1, and training sets of each size for each of them.
+    sizes : tuple of int
+        Rows of a training set.
+    n_test : int
+        Rows of a model's test set.
+    n_labels : int
+        The paper does not say how many; "around 10" is its phrase for its data sets.
+    noise : float
+        Standard deviation; the paper's N(0, 0.25) is read as a variance.
+    rounds, stumps, Cs : tuples of numbers
+        Grids: rounds or iterations of what all labels share, stumps of each label, penalties.
+    folds : int
+        Of the cross-validation inside every training set.
+    data_sets : tuple of str
+    n_splits : int
+        Random splits of a data set that has no original one.
+    seed : int
+    """
+
+    n_models: int = 10
+    n_training_sets: int = 10
+    sizes: tuple[int, ...] = (100, 250, 500, 1000, 2000, 4000, 8000, 16_000)
+    n_test: int = 50_000
+    n_labels: int = 10
+    noise: float = 0.5
+    rounds: tuple[int, ...] = ROUNDS
+    stumps: tuple[int, ...] = STUMPS_A_LABEL
+    Cs: tuple[float, ...] = PENALTIES
+    folds: int = 3
+    data_sets: tuple[str, ...] = ("image", "emotions", "scene", "yeast", "mediamill")
+    n_splits: int = 10
+    seed: int = 2012
+
+    def tuning(self, data_set: str | None = None) -> dict[str, Any]:
+        """Return what a job must know to tune a ranker: see `experiments.tuning`."""
+        most = MOST_ROUNDS.get(data_set or "", self.rounds[-1])
+        rounds = [number for number in self.rounds if number <= most] or self.rounds[:1]
+        grids = {"rounds": rounds, "stumps": self.stumps, "Cs": self.Cs}
+        return {"folds": self.folds, "seed": self.seed, **{k: list(v) for k, v in grids.items()}}
+
+
+FULL = Preset()
+QUICK = Preset(
+    n_models=3,
+    n_training_sets=2,
+    sizes=(100, 400, 1600),
+    n_test=10_000,
+    rounds=ROUNDS[:6],
+    data_sets=("image", "emotions", "scene", "yeast"),
+    n_splits=1,
+)

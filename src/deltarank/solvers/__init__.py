@@ -1,1 +1,0 @@
-"""Optimisers of many problems at once: they see a function, never data."""

@@ -1,0 +1,1 @@
+"""Rankers round other estimators."""
