@@ -192,7 +192,7 @@ def prepared(name):
         return sparse.csr_array(csr, shape=shape[:2]), Y
     from real_data import load, standardized, unit_rows
 
-    found = (unit_rows if name == "eurlex" else standardized)(load(name))
+    found = (unit_rows if name == "eurlex-4k" else standardized)(load(name))
     return found.X, label_sets(found.Y)
 
 
@@ -249,7 +249,7 @@ SECTIONS = {
     "mediamill": on_device("mediamill", 1.0),
     "cv": cross_validated,
     "boosting": boosted,
-    "eurlex": on_device("eurlex", 10.0),
+    "eurlex": on_device("eurlex-4k", 10.0),
     "wide": made(1_000),
     "wider": made(10_000),
 }
