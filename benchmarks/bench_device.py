@@ -4,13 +4,11 @@
 
 Data lie on the device before the clock starts. The gap is Newton's decrement in float64 at the
 solution, for a few labels: an upper estimate of what is left of the objective there.
-mediamill and eurlex need DELTARANK_DATA, or files made from it in the folder DELTARANK_PREPARED.
+All but the last two need the real data sets in DELTARANK_DATA.
 """
 
-import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -23,6 +21,7 @@ from deltarank.solvers.precision import Precision
 from deltarank.threads import n_threads
 from deltarank.weights import instance_weights
 from measure import row, seconds, table
+from real_data import load, standardized, unit_rows
 
 DEVICE = torch.device("cuda")
 TOL = 1e-6
@@ -180,18 +179,6 @@ def made_up(n_rows, n_features, n_labels, seed=0):
 
 def prepared(name):
     """Return a data set's training rows, dense or CSR, and labels."""
-    folder = os.environ.get("DELTARANK_PREPARED")
-    if folder:
-        parts = dict(np.load(Path(folder) / f"{name}.npz"))
-        shape, labels = parts["shape"], parts["labels"]
-        starts = parts["starts"]
-        Y = LabelSets(starts, labels, int(shape[2]))
-        if "x" in parts:
-            return parts["x"], Y
-        csr = (parts["data"].astype(np.float32), parts["indices"], parts["indptr"])
-        return sparse.csr_array(csr, shape=shape[:2]), Y
-    from real_data import load, standardized, unit_rows
-
     found = (unit_rows if name == "eurlex-4k" else standardized)(load(name))
     return found.X, label_sets(found.Y)
 
