@@ -5,9 +5,7 @@ default. The first two need the real data sets in DELTARANK_DATA. The loop over 
 to run whole: it is timed on a sample of labels and rounds and scaled, which the table says.
 """
 
-import subprocess
-import sys
-import time
+import gc
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,7 +16,19 @@ import real_data
 from deltarank import AdaBoostMH, AdaBoostMR, AdaBoostRanker, instance_weights, rank_loss
 from deltarank.boosting.kernels.histograms import fill_dense
 from deltarank.core.kernels.lanes import LANES
-from measure import THREADS, exponent, row, run_sections, seconds, table, timed
+from measure import (
+    THREADS,
+    exponent,
+    in_own_process,
+    memory_kb,
+    reset_peak,
+    row,
+    run_sections,
+    scaled,
+    seconds,
+    table,
+    timed,
+)
 
 PEER_ROUNDS, PEER_LABELS = 3, 8
 
@@ -71,7 +81,7 @@ def mediamill():
     n, d = X.shape
     theirs = peer_round(X, Y)
     table(
-        f"mediamill, 101 labels: a round for all (scikit-learn: {PEER_LABELS} labels, "
+        f"mediamill, {Y.shape[1]} labels: a round for all (scikit-learn: {PEER_LABELS} labels, "
         f"{PEER_ROUNDS} rounds, {THREADS} processes, scaled)",
         ["ranker", "scikit-learn", "DeltaRank", "ratio", "additions in cache alone"],
     )
@@ -87,10 +97,8 @@ def mediamill():
         row(name, seconds(theirs), seconds(ours), f"{theirs / ours:.0f}", seconds(floor))
     whole, ranker = timed(lambda: AdaBoostRanker(n_stumps=200).fit(X, Y))
     spent, scores = timed(lambda: ranker.decision_function(data.X_test))
-    table(
-        "mediamill: 200 rounds for all labels, whole",
-        ["scikit-learn, scaled", "DeltaRank", "scores of 12,914 rows", "rank loss of those"],
-    )
+    head = ["scikit-learn, scaled", "DeltaRank", f"scores of {len(data.X_test):,} rows"]
+    table("mediamill: 200 rounds for all labels, whole", [*head, "rank loss of those"])
     loss = rank_loss(data.Y_test, scores)
     row(seconds(200 * theirs), seconds(whole), seconds(spent), f"{loss:.4f}")
 
@@ -98,16 +106,18 @@ def mediamill():
 def yeast():
     """Time 20,000 rounds with shared stumps."""
     data = real_data.load("yeast")
-    table("yeast: 20,000 rounds", ["ranker", "time", "a round", "rank loss, best of the grid"])
+    rounds = scaled(20_000)
+    table(f"yeast: {rounds:,} rounds", ["ranker", "time", "a round", "rank loss, best of the grid"])
     grid = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000]
-    for ranker in (AdaBoostMR(n_stumps=20_000), AdaBoostMH(n_stumps=20_000)):
+    grid = [at for at in grid if at <= rounds]
+    for ranker in (AdaBoostMR(n_stumps=rounds), AdaBoostMH(n_stumps=rounds)):
         spent, _ = timed(lambda ranker=ranker: ranker.fit(data.X, data.Y))
         losses = [
             rank_loss(data.Y_test, scores)
             for scores in ranker.staged_decision_function(data.X_test, at=grid)
         ]
         best = int(np.argmin(losses))
-        row(type(ranker).__name__, seconds(spent), seconds(spent / 20_000),
+        row(type(ranker).__name__, seconds(spent), seconds(spent / rounds),
             f"{losses[best]:.4f} at {grid[best]}")  # fmt: skip
 
 
@@ -121,7 +131,7 @@ def made_up(n, d, m):
 
 def growth():
     """Fit exponents of the time of AdaBoostRanker in n, d, m and rounds."""
-    base = {"n": 20_000, "d": 50, "m": 64, "rounds": 10}
+    base = {"n": scaled(20_000, 200), "d": 50, "m": 64, "rounds": 10}
     table("AdaBoostRanker: time against size", ["what grows", "sizes", "times", "exponent"])
     for name in base:
         sizes, times = [], []
@@ -136,37 +146,24 @@ def growth():
         row(name, ", ".join(map(str, sizes)), ", ".join(map(seconds, times)), f"{slope:.2f}")
 
 
-MEMORY_PROBE = """
-import gc, sys
-sys.path.insert(0, "benchmarks")
-from bench_boosting import made_up
-from measure import memory_kb, reset_peak
-from deltarank import AdaBoostRanker
-n, d, m = 200_000, 100, 100
-X, Y = made_up(n, d, m)
-AdaBoostRanker(n_stumps=1).fit(X[:20_000], Y[:20_000])
-gc.collect()
-reset_peak()
-before = memory_kb("VmRSS")
-AdaBoostRanker(n_stumps=3).fit(X, Y)
-print((memory_kb("VmHWM") - before) * 1024 / (n * m), n * d / (n * m))
-"""
-
-
 def memory():
     """Measure what a fit adds to the peak, a cell (row and label)."""
-    probe = subprocess.run(
-        [sys.executable, "-c", MEMORY_PROBE], capture_output=True, text=True, check=True
-    )
-    added, codes = map(float, probe.stdout.split())
-    table("200,000 x 100 float32, 100 labels: memory a fit adds",
+    n, d, m = scaled(200_000, 1000), 100, 100
+    added = in_own_process(_added_bytes, n, d, m)
+    table(f"{n:,} x {d} float32, {m} labels: memory a fit adds",
           ["bytes a cell", "of them bin codes (a byte a feature)"])  # fmt: skip
-    row(f"{added:.1f}", f"{codes:.1f}")
+    row(f"{added / (n * m):.1f}", f"{d / m:.1f}")
 
 
-SECTIONS = {f.__name__: f for f in (mediamill, yeast, growth, memory)}
+def _added_bytes(n, d, m):
+    X, Y = made_up(n, d, m)
+    AdaBoostRanker(n_stumps=1).fit(X[:20_000], Y[:20_000])  # compile
+    gc.collect()
+    reset_peak()
+    before = memory_kb("VmRSS")
+    AdaBoostRanker(n_stumps=3).fit(X, Y)
+    return 1024 * (memory_kb("VmHWM") - before)
+
 
 if __name__ == "__main__":
-    start = time.perf_counter()
-    run_sections(SECTIONS, sys.argv[1:])
-    print(f"\n{time.perf_counter() - start:.0f} s in all")
+    run_sections(mediamill, yeast, growth, memory)

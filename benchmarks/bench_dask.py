@@ -7,20 +7,18 @@ counts, the scheduler's chatter too.
 """
 
 import os
-import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
-import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster
 
 from deltarank import LogisticRanker
 from deltarank.linear.rows.distributed import DistributedPass
-from measure import row, run_sections, seconds, table, timed
+from measure import extra, row, run_sections, scaled, seconds, table, timed
 
-N, D, M, CHUNKS = 300_000, 100, 400, 8
+da, distributed = extra("dask", "dask.array"), extra("dask", "distributed")
+N, D, M, CHUNKS = scaled(300_000, 4000), 100, 400, 8
 OPTIONS = {"tol": 1e-4}
 
 
@@ -34,9 +32,10 @@ def problem():
 
 @contextmanager
 def cluster(n_workers):
+    os.environ.pop("DELTARANK_NUM_THREADS", None)  # or each worker would take so many
     settings = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(processes=True, **settings) as made, Client(made) as client:
-        yield client
+    with distributed.LocalCluster(processes=True, **settings) as made, distributed.Client(made):
+        yield
 
 
 def chunked(X, Y):
@@ -59,7 +58,6 @@ def workers():
     for n_workers in (1, 2):
         os.environ["DELTARANK_NUM_THREADS"] = str(n_workers)
         local, here = timed(lambda: LogisticRanker(**OPTIONS).fit(X, Y), 3)
-        del os.environ["DELTARANK_NUM_THREADS"]
         with cluster(n_workers):
             there = chunked(X, Y)
             spent, ranker = timed(lambda there=there: LogisticRanker(**OPTIONS).fit(*there), 3)
@@ -108,7 +106,5 @@ def loopback_bytes():
     return int(next(line.split()[1] for line in lines if line.strip().startswith("lo:")))
 
 
-SECTIONS = {f.__name__: f for f in (workers, traffic)}
-
 if __name__ == "__main__":
-    run_sections(SECTIONS, sys.argv[1:])
+    run_sections(workers, traffic)

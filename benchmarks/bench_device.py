@@ -4,16 +4,13 @@
 
 Data lie on the device before the clock starts. The gap is Newton's decrement in float64 at the
 solution, for a few labels: an upper estimate of what is left of the objective there.
-mediamill and eurlex need DELTARANK_DATA, or files made from it in the folder DELTARANK_PREPARED.
+All but the last two need the real data sets in DELTARANK_DATA.
 """
 
-import os
-import sys
 import time
-from pathlib import Path
+from functools import cache
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from deltarank import AdaBoostRanker, LogisticRankerCV, rank_loss
@@ -22,12 +19,13 @@ from deltarank.core.threads import n_threads
 from deltarank.core.weights import instance_weights
 from deltarank.linear.path import place, solve
 from deltarank.linear.solvers.precision import Precision
-from measure import row, seconds, table
+from measure import LeftOut, extra, row, run_sections, scaled, seconds, table
+from real_data import load, standardized, unit_rows
 
+torch = extra("torch", "torch")
 DEVICE = torch.device("cuda")
 TOL = 1e-6
 HEAD = [
-    "data",
     "set-up",
     "solve",
     "fit",
@@ -47,21 +45,34 @@ def synchronised(function):
     return time.perf_counter() - began, result
 
 
-def rate(tf32, size=8192):
+@cache
+def need_device():
+    """Say what there is, or leave the section out."""
+    if not torch.cuda.is_available():
+        raise LeftOut("needs a CUDA device")
+    print(f"\n{torch.cuda.get_device_name()}, {n_threads()} threads on the host")
+
+
+@cache
+def rate(tf32):
     """Measure floating-point operations a second of a large matrix product."""
+    size = scaled(8192, 256)
     torch.backends.cuda.matmul.allow_tf32 = tf32
     a, b = torch.randn(2, size, size, device=DEVICE)
     a @ b
     spent, _ = synchronised(lambda: [a @ b for _ in range(5)])
     torch.backends.cuda.matmul.allow_tf32 = False
-    return 5 * 2 * size**3 / spent
+    found = 5 * 2 * size**3 / spent
+    print(f"{'TF32' if tf32 else 'float32'}: {found / 1e12:.0f} TFLOP/s")
+    return found
 
 
-def fit(name, X, labels, C, rates, repeats=2, n_checked=4):
+def fit(name, X, labels, C, repeats, n_checked=4):
     """Time a fit, and print it beside the least time of its matrix products."""
+    rates = {tf32: rate(tf32) for tf32 in (False, True)}
     weights = np.asarray(instance_weights(labels.to_csr()), np.float64)
     best = None
-    for _ in range(repeats):
+    for _ in range(scaled(repeats)):
         placing, data = synchronised(lambda: _placed(X, labels, weights, C))
         work = _counted(data)
         solving, solution = synchronised(lambda data=data: solve(data, tol=TOL, max_iter=500))
@@ -73,8 +84,8 @@ def fit(name, X, labels, C, rates, repeats=2, n_checked=4):
     checked = np.append(busiest, np.linspace(0, labels.n_labels - 1, n_checked // 2).astype(int))
     linear = data.to_features(solution.point)
     gap = max(decrement(X, labels, weights, C, linear, int(label)) for label in checked)
+    table(f"LogisticRanker on the device, {name}", HEAD)
     row(
-        name,
         seconds(placing),
         seconds(solving),
         seconds(placing + solving),
@@ -84,13 +95,12 @@ def fit(name, X, labels, C, rates, repeats=2, n_checked=4):
         f"{gap:.1e}",
     )
     print(
-        f"  not converged: {(~solution.converged).sum()}, "
+        f"\nnot converged: {(~solution.converged).sum()}, "
         f"largest n_iter {solution.n_iter.max()}, "
         f"memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB",
         flush=True,
     )
     torch.cuda.reset_peak_memory_stats()
-    return solution
 
 
 def _placed(X, labels, weights, C):
@@ -178,86 +188,77 @@ def made_up(n_rows, n_features, n_labels, seed=0):
     return X, LabelSets(starts, members.astype(np.int32), n_labels)
 
 
-def prepared(name):
+def training_rows(name):
     """Return a data set's training rows, dense or CSR, and labels."""
-    folder = os.environ.get("DELTARANK_PREPARED")
-    if folder:
-        parts = dict(np.load(Path(folder) / f"{name}.npz"))
-        shape, labels = parts["shape"], parts["labels"]
-        starts = parts["starts"]
-        Y = LabelSets(starts, labels, int(shape[2]))
-        if "x" in parts:
-            return parts["x"], Y
-        csr = (parts["data"].astype(np.float32), parts["indices"], parts["indptr"])
-        return sparse.csr_array(csr, shape=shape[:2]), Y
-    from real_data import load, standardized, unit_rows
-
-    found = (unit_rows if name == "eurlex" else standardized)(load(name))
+    data = load(name)
+    found = (unit_rows if sparse.issparse(data.X) else standardized)(data)
     return found.X, label_sets(found.Y)
 
 
-def on_device(name, C):
-    """Return a section that fits a real data set."""
-
-    def section():
-        X, labels = prepared(name)
-        if not sparse.issparse(X):
-            X = torch.as_tensor(X, device=DEVICE)
-        fit(f"{name} {X.shape[0]} x {X.shape[1]}, {labels.n_labels} labels", X, labels, C, RATES, 5)
-
-    return section
+def fit_real(name, C):
+    X, labels = training_rows(name)
+    need_device()
+    if not sparse.issparse(X):
+        X = torch.as_tensor(X, device=DEVICE)
+    fit(f"{name} {X.shape[0]:,} x {X.shape[1]:,}, {labels.n_labels:,} labels", X, labels, C, 5)
 
 
-def made(n_labels):
-    """Return a section that fits a million rows of 1,024 features."""
-
-    def section():
-        X, labels = made_up(1_000_000, 1024, n_labels)
-        name = (
-            f"made up 1,000,000 x 1,024, {n_labels} labels, {len(labels.members) / 1e6:.1f} a row"
-        )
-        fit(name, X, labels, 1.0, RATES, 3 if n_labels <= 1000 else 2)
-
-    return section
+def fit_made_up(n_labels, repeats):
+    need_device()
+    n_rows, n_features = scaled(1_000_000, 5000), scaled(1024, 64)
+    X, labels = made_up(n_rows, n_features, n_labels)
+    a_row = len(labels.members) / n_rows
+    name = f"made up {n_rows:,} x {n_features:,}, {n_labels:,} labels, {a_row:.1f} a row"
+    fit(name, X, labels, 1.0, repeats)
 
 
-def cross_validated():
+def mediamill():
+    """101 labels, 120 dense features."""
+    fit_real("mediamill", 1.0)
+
+
+def cv():
     """Time the choice of C for mediamill, on the device and on this host's cores."""
-    X, labels = prepared("mediamill")
+    X, labels = training_rows("mediamill")
+    need_device()
     Y = labels.to_csr()
+    table("LogisticRankerCV, mediamill: 7 Cs x 5 folds + refit", ["device", "time", "C"])
     for device in ("cuda", "cuda", "cpu", "cpu"):
         ranker = LogisticRankerCV(cv=5, random_state=0, device=device)
         spent, _ = synchronised(lambda ranker=ranker: ranker.fit(X, Y))
-        print(f"mediamill, 7 Cs x 5 folds, {device}: {seconds(spent)}, C = {ranker.C_}", flush=True)
+        row(device, seconds(spent), f"{ranker.C_:g}")
 
 
-def boosted(n_few=2, n_many=22):
+def boosting(n_few=2, n_many=22):
     """Time a round of AdaBoost for all labels of mediamill, on the device and on the cores."""
-    X, labels = prepared("mediamill")
+    X, labels = training_rows("mediamill")
+    need_device()
     Y = labels.to_csr()
+    table("AdaBoostRanker, mediamill", ["device", "a round", f"rank loss after {n_many} rounds"])
     for device in ("cuda", "cpu"):
         spent = {n: [] for n in (n_few, n_many)}
-        for n_stumps in (n_few, *(n_few, n_many) * 3):
+        for n_stumps in (n_few, *(n_few, n_many) * scaled(3)):
             ranker = AdaBoostRanker(n_stumps=n_stumps, device=device)
             spent[n_stumps] += [synchronised(lambda ranker=ranker: ranker.fit(X, Y))[0]]
         a_round = (min(spent[n_many]) - min(spent[n_few])) / (n_many - n_few)
         loss = rank_loss(Y, ranker.decision_function(X))
-        print(f"mediamill, a round of AdaBoost, {device}: {seconds(a_round)}, rank loss {loss:.5f}")
+        row(device, seconds(a_round), f"{loss:.5f}")
 
 
-SECTIONS = {
-    "mediamill": on_device("mediamill", 1.0),
-    "cv": cross_validated,
-    "boosting": boosted,
-    "eurlex": on_device("eurlex", 10.0),
-    "wide": made(1_000),
-    "wider": made(10_000),
-}
+def eurlex():
+    """3,993 labels, 5,000 sparse features."""
+    fit_real("eurlex-4k", 10.0)
+
+
+def wide():
+    """Fit a million rows of 1,024 features, 1,000 labels."""
+    fit_made_up(scaled(1_000, 50), 3)
+
+
+def wider():
+    """Fit a million rows of 1,024 features, 10,000 labels."""
+    fit_made_up(scaled(10_000, 100), 2)
+
 
 if __name__ == "__main__":
-    print(f"{n_threads()} threads on the host")
-    RATES = {tf32: rate(tf32) for tf32 in (False, True)}
-    print(torch.cuda.get_device_name(), {k: f"{v / 1e12:.0f} TFLOP/s" for k, v in RATES.items()})
-    table("LogisticRanker on the device", HEAD)
-    for chosen in sys.argv[1:] or SECTIONS:
-        SECTIONS[chosen]()
+    run_sections(mediamill, cv, boosting, eurlex, wide, wider, threads=None)

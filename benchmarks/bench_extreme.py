@@ -5,10 +5,6 @@ needs the extra ``bench`` and the real data in DELTARANK_DATA. Each fit runs in 
 that its peak of memory is its own.
 """
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,35 +18,39 @@ from deltarank.datasets import long_tailed
 from deltarank.linear.coefficients import pruned
 from deltarank.linear.path import place, problem_blocks, solve_block
 from measure import (
-    THREADS,
     exponent,
+    extra,
+    in_own_process,
     memory_kb,
     reset_peak,
     row,
     run_sections,
+    scaled,
     seconds,
     table,
     timed,
-)  # fmt: skip
+)
 
 # The features grow with the labels, as words do with tags.
 FEATURES_PER_LABEL = 1
 OPTIONS = {"C": 10.0, "tol": 1e-2, "penalize_intercept": True, "prune": 0.05}
-BASE = {"n": 10_000, "m": 4_000}
-GOAL = {"n": 100_000, "m": 100_000}
+BASE = {"n": scaled(10_000, 400), "m": scaled(4_000, 200)}
+GOAL = {"n": scaled(100_000, 1000), "m": scaled(100_000, 500)}
 
 
 def growth():
     """Fit exponents of time and memory in n and m, and say what they promise for the goal."""
     head = ["rows", "labels = features", "time", "peak above data", "kept coefficients", "model"]
     table(f"Made-up data, {OPTIONS}", [*head, "prune_effect_: median, largest"])
-    sizes = {"n": [dict(BASE, n=n) for n in (5_000, 10_000, 20_000)],
-             "m": [dict(BASE, m=m) for m in (2_000, 4_000, 8_000)]}  # fmt: skip
+    sizes = {
+        axis: [{**BASE, axis: size} for size in (BASE[axis] // 2, BASE[axis], 2 * BASE[axis])]
+        for axis in BASE
+    }
     found = {}
     for size in (*sizes["n"], *sizes["m"]):
         key = tuple(size.values())
         if key not in found:
-            found[key] = in_own_process("_grown", size)
+            found[key] = in_own_process(_grown, **size)
             spent = found[key]
             row(size["n"], size["m"], seconds(spent["time"]), f"{spent['peak'] / 1e6:.0f} MB",
                 f"{spent['kept']:.2%}", f"{spent['model'] / 1e6:.1f} MB",
@@ -86,7 +86,7 @@ def _grown(n, m):
 
 def goal():
     """Fit a few blocks of labels, evenly spaced by frequency, of the whole goal, and scale."""
-    found = in_own_process("_sampled", {**GOAL, "n_blocks": 12})
+    found = in_own_process(_sampled, **GOAL, n_blocks=12)
     table(f"{GOAL['n']:,} rows, {GOAL['m']:,} features and labels: {found['sampled']} of "
           f"{found['blocks']:,} blocks of {found['width']} labels, {OPTIONS}",
           ["time a block: least, mean, most", "all blocks", "peak of the process",
@@ -131,9 +131,9 @@ def eurlex():
         "DeltaRank, C = 10, prune = 0.1": {"prune": 0.1},
     }
     for name, more in ours.items():
-        _show(name, in_own_process("_ours", more))
-    _show("napkinXC BR", in_own_process("_napkinxc", {}))
-    _show("LibMultiLabel -s 0 -c 1 -B 1 (41 labels, time scaled)", in_own_process("_liblinear", {}))
+        _show(name, in_own_process(_ours, **more))
+    _show("napkinXC BR", in_own_process(_napkinxc))
+    _show("LibMultiLabel -s 0 -c 1 -B 1 (41 labels, time scaled)", in_own_process(_liblinear))
 
 
 def _show(name, found):
@@ -177,29 +177,12 @@ def _liblinear():
     data = real_data.unit_rows(real_data.load("eurlex-4k"))
     seen = np.flatnonzero(data.Y.sum(axis=0))
     sample = np.random.default_rng(0).choice(seen, 41, replace=False)
+    extra("bench", "libmultilabel.linear")  # before the clock starts
     reset_peak()
     spent, _ = timed(lambda: bench_logistic.liblinear(data.X, data.Y[:, sample], 1.0))
     peak = 1024 * memory_kb("VmHWM")
-    return {"time": spent * 3993 / 41, "peak": peak, "model": 0, "quality": ["", "", ""]}
+    return {"time": spent * data.Y.shape[1] / 41, "peak": peak, "model": 0, "quality": ["", "", ""]}
 
-
-def in_own_process(function, options):
-    """Call a function of this file in a fresh process and return what it returns."""
-    code = (
-        f"import bench_extreme, json; "
-        f"print(json.dumps(bench_extreme.{function}(**json.loads({json.dumps(options)!r}))))"
-    )
-    environment = {**os.environ, "DELTARANK_NUM_THREADS": str(THREADS)}
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment,
-        cwd=Path(__file__).parent, check=False,
-    )  # fmt: skip
-    if result.returncode:
-        raise RuntimeError(result.stderr)
-    return json.loads(result.stdout.splitlines()[-1])
-
-
-SECTIONS = {f.__name__: f for f in (growth, goal, eurlex)}
 
 if __name__ == "__main__":
-    run_sections(SECTIONS, sys.argv[1:])
+    run_sections(growth, goal, eurlex)

@@ -1,24 +1,46 @@
 """Does a refit after 5 % more rows cost less than a fresh fit? Both to the same tolerance.
 
-Run it with ``DELTARANK_DATA=folder python benchmarks/bench_incremental.py``; without the folder
-only made-up data are timed.
+Usage: ``python benchmarks/bench_incremental.py [made_up] [mediamill] [delicious]``, all by default.
+The last two need the real data sets in DELTARANK_DATA.
 """
-
-import os
-import time
 
 import numpy as np
 
+import real_data
 from deltarank import LogisticRanker
-from deltarank.datasets import load
+from measure import row, run_sections, scaled, seconds, table, timed
 
 GROWTH = 1.05
 REPEATS = 3
 CS = (0.01, 1.0, 100.0)
+HEAD = ["C", "fresh", "refit", "ratio", "passes a label", "objectives differ by"]
 
 
-def made_up(n_rows=60_000, n_features=100, n_labels=80):
+def compare(name, X, Y, Cs):
+    """Time a fresh fit of all rows, and a refit that knows all but the last of them."""
+    n_rows, n_features = X.shape
+    n_old = int(n_rows / GROWTH)
+    table(f"{name}, {n_rows:,} x {n_features}, {Y.shape[1]} labels", HEAD)
+    LogisticRanker(warm_start=True).fit(X[:5000], Y[:5000])  # compile
+    for C in Cs:
+        fresh, refit = [], []
+        for _ in range(scaled(REPEATS)):
+            ranker = LogisticRanker(C=C)
+            fresh.append(timed(lambda ranker=ranker: ranker.fit(X, Y))[0])
+            grown = LogisticRanker(C=C, warm_start=True).fit(X[:n_old], Y[:n_old])
+            refit.append(timed(lambda grown=grown: grown.fit(X, Y))[0])
+        gap = np.abs(grown.objective_ / ranker.objective_ - 1).max()
+        row(f"{C:g}", seconds(min(fresh)), seconds(min(refit)), f"{min(refit) / min(fresh):.2f}",
+            f"{ranker.n_iter_.mean():.1f}, {grown.n_iter_.mean():.1f}", f"{gap:.0e}")  # fmt: skip
+
+
+def made_up():
     """Correlated features of unlike scales, labels of unlike frequency."""
+    for n_rows, Cs in ((60_000, CS), (400_000, (1.0,))):
+        compare("made up", *_made_up(scaled(n_rows, 1000), 100, 80), Cs)
+
+
+def _made_up(n_rows, n_features, n_labels):
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(n_features, n_features)) * 0.85 ** np.arange(n_features)[:, None]
     X = (rng.normal(size=(n_rows, n_features)) @ mixing).astype(np.float32)
@@ -27,42 +49,17 @@ def made_up(n_rows=60_000, n_features=100, n_labels=80):
     return X, (scores > rng.uniform(1, 5, n_labels)) * 1
 
 
-def seconds(fit):
-    start = time.perf_counter()
-    fit()
-    return time.perf_counter() - start
+def mediamill():
+    """30,993 rows of 120 dense features."""
+    data = real_data.load("mediamill")
+    compare("mediamill", data.X.astype(np.float32), data.Y, CS)
 
 
-def compare(name, X, Y, C):
-    n_old = int(X.shape[0] / GROWTH)
-    fresh, warm = [], []
-    for _ in range(REPEATS):
-        ranker = LogisticRanker(C=C)
-        fresh.append(seconds(lambda ranker=ranker: ranker.fit(X, Y)))
-        grown = LogisticRanker(C=C, warm_start=True).fit(X[:n_old], Y[:n_old])
-        warm.append(seconds(lambda grown=grown: grown.fit(X, Y)))
-    gap = np.abs(grown.objective_ / ranker.objective_ - 1).max()
-    print(
-        f"{name:22} C={C:<6} fresh {min(fresh):.3f} s  refit {min(warm):.3f} s  "
-        f"ratio {min(warm) / min(fresh):.2f}  passes a label {ranker.n_iter_.mean():.1f} and "
-        f"{grown.n_iter_.mean():.1f}  objectives differ by {gap:.0e}"
-    )
-
-
-def main():
-    small, large = made_up(), made_up(400_000)
-    data = {"made up": (*small, CS), "made up, 400,000 rows": (*large, (1.0,))}
-    if os.environ.get("DELTARANK_DATA"):
-        found = load("mediamill")
-        data["mediamill"] = np.asarray(found.X_train, np.float32), found.Y_train, CS
-        found = load("delicious")
-        # At C = 100 a third of its labels have not converged after 500 passes.
-        data["delicious"] = found.X_train, found.Y_train, CS[:2]
-    LogisticRanker(C=1.0, warm_start=True).fit(small[0][:5000], small[1][:5000])
-    for name, (X, Y, Cs) in data.items():
-        for C in Cs:
-            compare(name, X, Y, C)
+def delicious():
+    """983 labels; at C = 100 a third of them have not converged after 500 passes."""
+    data = real_data.load("delicious")
+    compare("delicious", data.X, data.Y, CS[:2])
 
 
 if __name__ == "__main__":
-    main()
+    run_sections(made_up, mediamill, delicious)

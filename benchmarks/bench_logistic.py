@@ -6,9 +6,6 @@ data sets in DELTARANK_DATA. Prints a Markdown table a section. Peers too slow t
 timed on a sample of labels and scaled, which the table says.
 """
 
-import os
-import subprocess
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -22,7 +19,20 @@ from threadpoolctl import threadpool_limits
 
 import real_data
 from deltarank import LogisticRanker, LogisticRankerCV, instance_weights, metrics, rank_loss
-from measure import THREADS, row, seconds, table, timed
+from measure import (
+    THREADS,
+    exponent,
+    extra,
+    in_own_process,
+    memory_kb,
+    reset_peak,
+    row,
+    run_sections,
+    scaled,
+    seconds,
+    table,
+    timed,
+)
 
 
 def total_objective(coef, intercept, X, Y, weights, C):
@@ -58,8 +68,7 @@ def one_versus_rest(X, Y, C, n_jobs=THREADS):
 
 def liblinear(X, Y, C):
     """LibMultiLabel's loop; its intercept is penalised."""
-    from libmultilabel import linear
-
+    linear = extra("bench", "libmultilabel.linear")
     features = sparse.csr_matrix(X, dtype=np.float64)
     labels = sparse.csr_matrix(Y, dtype=np.float64)
     model = linear.train_1vsrest(labels, features, options=f"-s 0 -c {C} -B 1", verbose=False)
@@ -70,24 +79,27 @@ def liblinear(X, Y, C):
 def mediamill():
     """Time the main target: 101 labels, 120 standardised features, C = 1."""
     data = real_data.standardized(real_data.load("mediamill"))
+    n_labels = data.Y.shape[1]
     head = ["X", "weight", "peer", "peer", "DeltaRank", "ratio", "objective: theirs / ours - 1"]
-    table("mediamill, standardised, C = 1, all 101 labels", [*head, "rank loss: theirs, ours"])
-    _mediamill(data, np.float64, {"LibMultiLabel train_1vsrest -s 0 -c 1 -B 1": liblinear})
-    ours, work = _mediamill(data, np.float32, {})
-    floor = work * gemm_seconds(data.X.shape[0], 120, 101)
+    table(f"mediamill, standardised, C = 1, all {n_labels} labels",
+          [*head, "rank loss: theirs, ours"])  # fmt: skip
+    loop = {"scikit-learn OneVsRest(LogisticRegression), n_jobs=2": one_versus_rest}
+    ours, work = _mediamill(data, np.float32, loop)
+    more = {"LibMultiLabel train_1vsrest -s 0 -c 1 -B 1": liblinear}
+    _mediamill(data, np.float64, {**loop, **more})
+    floor = work * gemm_seconds(*data.X.shape, n_labels)
     print(
         f"\nFloor, float32: {work:.1f} passes' worth of matrix products take {floor:.3f} s by BLAS;"
         f" the fit takes {ours / floor:.1f} times that."
     )
 
 
-def _mediamill(data, dtype, more_peers):
+def _mediamill(data, dtype, peers):
     used = instance_weights(data.Y, "uniform") > 0
     X, Y, ones = data.X[used].astype(dtype), data.Y[used], np.ones(used.sum())
     LogisticRanker().fit(X, Y)  # compile
-    one_versus_rest(X, Y[:, :4], 1.0)  # start its worker processes
-    peers = {"scikit-learn OneVsRest(LogisticRegression), n_jobs=2": one_versus_rest, **more_peers}
     for name, fit in peers.items():
+        fit(X, Y[:, :4], 1.0)  # import it, start its worker processes
         theirs, (coef, intercept) = timed(lambda fit=fit: fit(X, Y, 1.0))
         lost = rank_loss(data.Y_test, data.X_test @ coef.T + intercept)
         for weight in ("rank", "uniform"):
@@ -99,7 +111,7 @@ def _mediamill(data, dtype, more_peers):
             mine = rank_loss(data.Y_test, ranker.decision_function(data.X_test))
             row(X.dtype, weight, name, seconds(theirs), seconds(ours), f"{theirs / ours:.0f}", gap,
                 f"{lost:.4f}, {mine:.4f}")  # fmt: skip
-    return ours, ranker.n_iter_.sum() / 101
+    return ours, ranker.n_iter_.mean()
 
 
 def cv():
@@ -119,13 +131,14 @@ def delicious():
     """983 labels; scikit-learn on a sample of them, scaled."""
     data = real_data.load("delicious")
     used = instance_weights(data.Y, "uniform") > 0
-    sample = np.random.default_rng(0).choice(983, 60, replace=False)
     X, Y = data.X[used], data.Y[used]
+    n_labels = Y.shape[1]
+    sample = np.random.default_rng(0).choice(n_labels, 60, replace=False)
     LogisticRanker(weight="uniform").fit(X, Y)  # compile
     one_versus_rest(X, Y[:, :4], 1.0)  # start its worker processes
     plain, (coef, intercept) = timed(lambda: one_versus_rest(X, Y[:, sample], 1.0, n_jobs=None))
     spread, _ = timed(lambda: one_versus_rest(X, Y[:, sample], 1.0))
-    plain, spread = plain * 983 / 60, spread * 983 / 60
+    plain, spread = plain * n_labels / 60, spread * n_labels / 60
     shared = (X, Y[:, sample], np.ones(X.shape[0]), 1.0)
     reached = total_objective(coef, intercept, *shared)
     head = [
@@ -135,7 +148,7 @@ def delicious():
         "tol",
         "ratios",
     ]
-    table("delicious, C = 1, 983 labels", [*head, "objective on the 60: theirs / ours - 1"])
+    table(f"delicious, C = 1, {n_labels} labels", [*head, "objective on the 60: theirs / ours - 1"])
     for tol in (1e-2, 7e-3, 5e-3, 1e-3, 1e-6):
         fit = LogisticRanker(weight="uniform", tol=tol)
         ours, ranker = timed(lambda fit=fit: fit.fit(X, Y), 3)
@@ -152,22 +165,28 @@ def eurlex():
     """3,993 labels, 5,000 sparse features: napkinXC whole, LibMultiLabel on 41 labels."""
     data = real_data.unit_rows(real_data.load("eurlex-4k"))
     LogisticRanker(max_iter=30, tol=0.1).fit(data.X[:4000], data.Y[:4000, :300])  # compile
-    table("EUR-Lex 4K, unit rows, 3,993 labels", ["who", "time", "P@1 P@3 P@5", "rank loss"])
-    theirs, scores, _ = napkinxc(data)
-    row("napkinXC BR, 2 threads", seconds(theirs), precisions(data.Y_test, scores),
-        f"{rank_loss(data.Y_test, scores):.5f}")  # fmt: skip
+    n_labels = data.Y.shape[1]
     spent, chosen = timed(lambda: _tuned(data))
-    print(f"chosen by five folds of the training rows, in {seconds(spent)}: {chosen}")
+    print(f"\nchosen by five folds of the training rows, in {seconds(spent)}: {chosen}")
+    head = ["who", "time", "P@1 P@3 P@5", "rank loss"]
+    table(f"EUR-Lex 4K, unit rows, {n_labels:,} labels", head)
+    ours = []
     for weight in ("rank", "uniform"):
         fit = LogisticRanker(weight=weight, **chosen)
-        ours, ranker = timed(lambda fit=fit: fit.fit(data.X, data.Y))
+        spent, ranker = timed(lambda fit=fit: fit.fit(data.X, data.Y))
+        ours.append(spent)
         scores = ranker.decision_function(data.X_test)
-        row(f"DeltaRank, {weight}, {chosen}: {theirs / ours:.1f} times as fast", seconds(ours),
-            precisions(data.Y_test, scores), f"{rank_loss(data.Y_test, scores):.5f}")  # fmt: skip
+        row(f"DeltaRank, {weight}, {chosen}", seconds(spent), precisions(data.Y_test, scores),
+            f"{rank_loss(data.Y_test, scores):.5f}")  # fmt: skip
+    theirs, scores, _ = napkinxc(data)
+    ratios = " and ".join(f"{theirs / spent:.1f}" for spent in ours)
+    row(f"napkinXC BR, 2 threads: {ratios} times as long", seconds(theirs),
+        precisions(data.Y_test, scores), f"{rank_loss(data.Y_test, scores):.5f}")  # fmt: skip
+    extra("bench", "libmultilabel.linear")  # before the clock starts
     seen = np.flatnonzero(data.Y.sum(axis=0))  # the others have no finite optimum
     sample = np.random.default_rng(0).choice(seen, 41, replace=False)
     theirs, (coef, intercept) = timed(lambda: liblinear(data.X, data.Y[:, sample], 1.0))
-    scaled = theirs * 3993 / 41
+    theirs *= n_labels / 41
     shared = (data.X, data.Y[:, sample], np.ones(data.X.shape[0]), 1.0)
     head = ["LibMultiLabel", "DeltaRank", "tol", "ratio", "objective on the 41: theirs / ours - 1"]
     table("EUR-Lex 4K, C = 1, beside LibMultiLabel -s 0 -c 1 -B 1 (41 labels, scaled)", head)
@@ -177,7 +196,7 @@ def eurlex():
         ours, ranker = timed(lambda fit=fit: fit.fit(data.X, data.Y))
         b = ranker.intercept_[sample]
         mine = total_objective(ranker.coef_[sample], b, *shared) + (b**2).sum() / 2
-        row(seconds(scaled), seconds(ours), f"{tol:g}", f"{scaled / ours:.1f}",
+        row(seconds(theirs), seconds(ours), f"{tol:g}", f"{theirs / ours:.1f}",
             f"{reached / mine - 1:+.1e}")  # fmt: skip
 
 
@@ -195,12 +214,11 @@ def _tuned(data):
 
 def napkinxc(data):
     """Return training time, test scores and bytes on disk of napkinXC's binary relevance."""
-    from napkinxc.models import BR
-
+    models = extra("bench", "napkinxc.models")
     features = sparse.csr_matrix(data.X)
     labels = [data.Y.indices[s:e] for s, e in zip(data.Y.indptr, data.Y.indptr[1:], strict=False)]
     with tempfile.TemporaryDirectory() as folder:
-        model = BR(folder, threads=THREADS, verbose=False)
+        model = models.BR(folder, threads=THREADS, verbose=False)
         labels = [list(map(int, row)) for row in labels]
         spent, _ = timed(lambda: model.fit(features, labels))
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
@@ -212,43 +230,37 @@ def napkinxc(data):
     return spent, scores, size
 
 
-MEMORY_PROBE = """
-import resource, sys
-import numpy as np
-from scipy import sparse
-from deltarank import LogisticRanker
-n, d, m = 1_000_000, 100, 1_000
-generator = np.random.default_rng(0)
-X = generator.standard_normal((n, d), dtype=np.float32)
-members = generator.integers(0, m, (n, 3))
-members[:, 0] = (X[:, :9] > 0) @ 2 ** np.arange(9)  # one label in three follows the features
-members = np.sort(members, axis=1).ravel()
-Y = sparse.csr_matrix((np.ones(3 * n, np.int8), members, np.arange(0, 3 * n + 1, 3)), shape=(n, m))
-Y.sum_duplicates(); Y.data[:] = 1
-LogisticRanker(max_iter=2, tol=1.0).fit(X[:5000], Y[:5000])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-import time
-start = time.perf_counter()
-LogisticRanker(tol=1e-3).fit(X, Y)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-inputs = (X.nbytes + Y.data.nbytes + Y.indices.nbytes + Y.indptr.nbytes) / 2**30
-print(inputs, before / 2**20, after / 2**20, time.perf_counter() - start)
-"""
-
-
 def memory():
     """Peak memory of 1,000,000 x 100 with 1,000 labels, in a process of its own."""
-    result = subprocess.run([sys.executable, "-c", MEMORY_PROBE], capture_output=True, text=True)
-    inputs, before, after, spent = map(float, result.stdout.split())
-    table("1,000,000 x 100 float32, 1,000 labels, CSR Y, tol = 1e-3",
+    n, d, m = scaled(1_000_000, 2000), 100, 1000
+    inputs, before, peak, spent = in_own_process(_peak, n, d, m)
+    table(f"{n:,} x {d} float32, {m:,} labels, CSR Y, tol = 1e-3",
           ["inputs", "process before", "peak", "peak above inputs", "time"])  # fmt: skip
-    row(f"{inputs:.2f} GiB", f"{before:.2f} GiB", f"{after:.2f} GiB", f"{after - inputs:.2f} GiB",
+    row(*(f"{size / 2**30:.2f} GiB" for size in (inputs, before, peak, peak - inputs)),
         seconds(spent))  # fmt: skip
+
+
+def _peak(n, d, m):
+    """Return the bytes of the inputs, of the process before a fit and at its peak, and the time."""
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((n, d), dtype=np.float32)
+    members = generator.integers(0, m, (n, 3))
+    members[:, 0] = (X[:, :9] > 0) @ 2 ** np.arange(9)  # one label in three follows the features
+    cells = np.ones(3 * n, np.int8), members.ravel(), np.arange(0, 3 * n + 1, 3)
+    Y = sparse.csr_array(cells, shape=(n, m))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    LogisticRanker(max_iter=2, tol=1.0).fit(X[:5000], Y[:5000])  # compile
+    reset_peak()
+    before = memory_kb("VmRSS")
+    spent, _ = timed(lambda: LogisticRanker(tol=1e-3).fit(X, Y))
+    inputs = sum(part.nbytes for part in (X, Y.data, Y.indices, Y.indptr))
+    return inputs, 1024 * before, 1024 * memory_kb("VmHWM"), spent
 
 
 def growth():
     """Fit exponents of time in n, d and m, at a fixed number of passes."""
-    base = {"n": 50_000, "d": 100, "m": 200}
+    base = {"n": scaled(50_000, 500), "d": 100, "m": 200}
     table("Time against size, five passes", ["what grows", "sizes", "times", "exponent"])
     for name in base:
         sizes, times = [], []
@@ -260,8 +272,8 @@ def growth():
                 ranker = LogisticRanker(max_iter=5, tol=1e-12)
                 times.append(timed(lambda r=ranker, X=X, Y=Y: r.fit(X, Y), 2)[0])
             sizes.append(size[name])
-        exponent = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-        row(name, ", ".join(map(str, sizes)), ", ".join(map(seconds, times)), f"{exponent:.2f}")
+        slope = exponent(sizes, times)
+        row(name, ", ".join(map(str, sizes)), ", ".join(map(seconds, times)), f"{slope:.2f}")
 
 
 def _linear_problem(n, d, m):
@@ -284,11 +296,12 @@ def rank():
     table("rank(X, top=5), one row, m = 101, d = 120", ["DeltaRank"])
     row(f"{single * 1e6:.0f} microseconds")
     wide = fitted_by_hand(generator, 1000, 120)
-    X = generator.standard_normal((100_000, 120), dtype=np.float32)
+    n_rows = scaled(100_000, 1000)
+    X = generator.standard_normal((n_rows, 120), dtype=np.float32)
     scores = wide.decision_function(X)
     ours, _ = timed(lambda: wide.rank(X, top=5), 2)
     full, _ = timed(lambda: np.argsort(-scores, axis=1)[:, :5], 1)
-    table("rank(X, top=5), 100,000 rows, m = 1,000",
+    table(f"rank(X, top=5), {n_rows:,} rows, m = 1,000",
           ["argsort of the scores alone", "DeltaRank, scores included", "ratio"])  # fmt: skip
     row(seconds(full), seconds(ours), f"{full / ours:.1f}")
 
@@ -301,14 +314,5 @@ def fitted_by_hand(generator, m, d):
         return LogisticRanker(max_iter=2).fit(X, Y)
 
 
-SECTIONS = {f.__name__: f for f in (mediamill, cv, delicious, eurlex, memory, growth, rank)}
-
-
-def main():
-    os.environ["DELTARANK_NUM_THREADS"] = str(THREADS)
-    for name in sys.argv[1:] or SECTIONS:
-        SECTIONS[name]()
-
-
 if __name__ == "__main__":
-    main()
+    run_sections(mediamill, cv, delicious, eurlex, memory, growth, rank)

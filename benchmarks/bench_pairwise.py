@@ -4,8 +4,6 @@ Usage: ``python benchmarks/bench_pairwise.py [update] [yeast] [losses]``, all by
 real data sets in DELTARANK_DATA. Prints a Markdown table a section.
 """
 
-import os
-import sys
 from functools import partial
 
 import numpy as np
@@ -18,11 +16,7 @@ from deltarank.core.labels import label_sets
 from deltarank.core.threads import row_blocks, run
 from deltarank.pairs.objective import PAIR_LOSSES
 from deltarank.pairs.parallel_update import ParallelUpdate
-from measure import THREADS, row, table, timed
-
-
-def ms(value):
-    return f"{1000 * value:.1f} ms" if value < 10 else f"{value:.1f} s"
+from measure import THREADS, row, run_sections, scaled, seconds, table, timed
 
 
 def pulls_of_all_rows(scores, Y, weights):
@@ -90,12 +84,13 @@ def update():
     labels, dense = label_sets(Y), Y.toarray().astype(np.float32)
     step = ParallelUpdate(X, labels, np.column_stack([weights, np.ones(len(used))]))
     generator = np.random.default_rng(0)
-    theta = 0.05 * generator.normal(size=(101, 121))
+    n_features, n_labels = X.shape[1], Y.shape[1]
+    theta = 0.05 * generator.normal(size=(n_labels, n_features + 1))
     step(theta)  # compile
     ours, (_, found) = timed(lambda: step(theta), 20)
     x = np.column_stack([X, np.ones(len(X), np.float32)])
     arguments = (theta.astype(np.float32), x, dense, weights.astype(np.float32), step.rho)
-    n_pairs = int((labels.sizes * (101 - labels.sizes)).sum())
+    n_pairs = int((labels.sizes * (n_labels - labels.sizes)).sum())
     head = ["NumPy, a loop over label columns", "NumPy", "DeltaRank", "ratio", "largest difference"]
     table(f"one parallel update of LLLR, mediamill, float32, {n_pairs:,} pairs", head)
     for pulls_of, words in (
@@ -104,11 +99,12 @@ def update():
     ):
         theirs, wanted = timed(lambda p=pulls_of: numpy_update(p, *arguments), 2)
         apart = np.abs(found - wanted).max() / np.abs(wanted).max()
-        row(words, ms(theirs), ms(ours), f"{theirs / ours:.0f}", f"{apart:.0e}")
-    products, divisions = floor_seconds(len(X), 120, 101, n_pairs)
+        row(words, seconds(theirs), seconds(ours), f"{theirs / ours:.0f}", f"{apart:.0e}")
+    products, divisions = floor_seconds(len(X), n_features, n_labels, n_pairs)
     print(
-        f"\nFloor: the matrix products by BLAS {ms(products)}, a division a pair {ms(divisions)}; "
-        f"an update takes {ours / (products + divisions):.1f} times their sum."
+        f"\nFloor: the matrix products by BLAS {seconds(products)}, a division a pair "
+        f"{seconds(divisions)}; an update takes {ours / (products + divisions):.1f} times "
+        "their sum."
     )
 
 
@@ -116,12 +112,14 @@ def yeast():
     """Time the longest run of the paper's grid."""
     data = real_data.standardized(real_data.load("yeast"))
     LogLinearRanker(n_iterations=2).fit(data.X, data.Y)  # compile
-    spent, ranker = timed(lambda: LogLinearRanker(n_iterations=20_000).fit(data.X, data.Y))
-    table("20,000 updates on yeast, float32", ["time", "an update", "test rank loss after so many"])
-    grid = [10, 100, 1000, 10_000, 20_000]
+    n_updates = scaled(20_000)
+    spent, ranker = timed(lambda: LogLinearRanker(n_iterations=n_updates).fit(data.X, data.Y))
+    table(f"{n_updates:,} updates on yeast, float32",
+          ["time", "an update", "test rank loss after so many"])  # fmt: skip
+    grid = [at for at in (10, 100, 1000, 10_000, 20_000) if at <= n_updates]
     stages = zip(grid, ranker.staged_decision_function(data.X_test, at=grid), strict=True)
     losses = ", ".join(f"{at}: {rank_loss(data.Y_test, scores):.4f}" for at, scores in stages)
-    row(f"{spent:.1f} s", ms(spent / 20_000), losses)
+    row(seconds(spent), seconds(spent / n_updates), losses)
 
 
 def losses():
@@ -134,25 +132,15 @@ def losses():
         univariate, ranker = timed(lambda d=data: LogisticRanker().fit(d.X, d.Y), 3)
         lost = rank_loss(data.Y_test, ranker.decision_function(data.X_test))
         passes = ranker.n_iter_.sum() / len(ranker.n_iter_)
-        row("univariate logistic", ms(univariate), 1, f"{passes:.1f}", f"{lost:.4f}")
+        row("univariate logistic", seconds(univariate), 1, f"{passes:.1f}", f"{lost:.4f}")
         for loss in PAIR_LOSSES:
             PairwiseRanker(loss=loss, tol=0.5).fit(data.X, data.Y)  # compile
             fit = PairwiseRanker(loss=loss, max_iter=2000)
             spent, ranker = timed(lambda f=fit, d=data: f.fit(d.X, d.Y))
             lost = rank_loss(data.Y_test, ranker.decision_function(data.X_test))
-            row(f"pairwise {loss}", ms(spent), f"{spent / univariate:.1f}", ranker.n_iter_,
+            row(f"pairwise {loss}", seconds(spent), f"{spent / univariate:.1f}", ranker.n_iter_,
                 f"{lost:.4f}")  # fmt: skip
 
 
-SECTIONS = {f.__name__: f for f in (update, yeast, losses)}
-
-
-def main():
-    os.environ["DELTARANK_NUM_THREADS"] = str(THREADS)
-    with threadpool_limits(THREADS):
-        for name in sys.argv[1:] or SECTIONS:
-            SECTIONS[name]()
-
-
 if __name__ == "__main__":
-    main()
+    run_sections(update, yeast, losses)

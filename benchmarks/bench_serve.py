@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from measure import row, run_sections, seconds, table
+from measure import extra, row, run_sections, scaled, seconds, table
 
 DELTARANK = str(Path(sys.executable).parent / "deltarank")
-SECONDS = 8.0
-WARM_UP = 200
+SECONDS = scaled(8.0, 0.5)
+WARM_UP = scaled(200, 20)
 
 
 def fit(folder):
@@ -68,8 +68,9 @@ def resident_kb(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1))
 
 
-def serve_section():
+def serve():
     """Load the server with few and many clients, single items and batches."""
+    extra("serve", "uvicorn")
     table(
         f"Server and clients on the same two cores, {SECONDS:g} s each",
         ["clients", "items a request", "requests/s", "items/s", "p50", "p99", "errors",
@@ -101,4 +102,4 @@ def serve_section():
 
 
 if __name__ == "__main__":
-    run_sections({"serve": serve_section}, sys.argv[1:])
+    run_sections(serve)

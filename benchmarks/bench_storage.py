@@ -7,42 +7,44 @@ The floor is the checksum alone.
 
 import hashlib
 import tempfile
-import time
 from pathlib import Path
 
 import joblib
 import numpy as np
-from safetensors.numpy import load_file, save_file
 
 from deltarank import LogisticRanker, load, save
+from measure import extra, row, run_sections, scaled, seconds, table, timed
+
+safetensors = extra("test", "safetensors.numpy")
+REPEATS = 5
 
 
-def best_of(function, repeats=5):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return f"{min(times) * 1e3:.0f} ms"
-
-
-def main():
+def files():
+    """Save and load, and compute the checksum alone."""
     ranker = LogisticRanker().fit([[0.0, 1.0], [1.0, 0.0]], np.eye(2, dtype=int))
-    ranker.coef_ = np.random.default_rng(0).normal(size=(2, 12_500_000)).astype(np.float32)
-    ranker.n_features_in_ = ranker.coef_.shape[1]
+    n_features = scaled(12_500_000, 1000)
+    ranker.coef_ = np.random.default_rng(0).normal(size=(2, n_features)).astype(np.float32)
+    ranker.n_features_in_ = n_features
     with tempfile.TemporaryDirectory() as folder:
         ours, pickled, plain = (Path(folder, name) for name in ("ours", "joblib", "plain"))
-        print("| what | save | load |\n|---|---|---|")
-        saved = best_of(lambda: save(ranker, ours))
-        print(f"| DeltaRank, checked | {saved} | {best_of(lambda: load(ours))} |")
-        saved = best_of(lambda: joblib.dump(ranker, pickled))
-        print(f"| joblib (pickle), unchecked | {saved} | {best_of(lambda: joblib.load(pickled))} |")
-        saved = best_of(lambda: save_file({"coef_": ranker.coef_}, plain))
-        print(f"| safetensors, unchecked | {saved} | {best_of(lambda: load_file(plain))} |")
+        ways = {
+            "DeltaRank, checked": (lambda: save(ranker, ours), lambda: load(ours)),
+            "joblib (pickle), unchecked": (
+                lambda: joblib.dump(ranker, pickled),
+                lambda: joblib.load(pickled),
+            ),
+            "safetensors, unchecked": (
+                lambda: safetensors.save_file({"coef_": ranker.coef_}, plain),
+                lambda: safetensors.load_file(plain),
+            ),
+        }
+        table("A model saved and loaded", ["what", "save", "load"])
+        for name, (write, read) in ways.items():
+            row(name, seconds(timed(write, REPEATS)[0]), seconds(timed(read, REPEATS)[0]))
         content = ours.read_bytes()
-        floor = best_of(lambda: hashlib.sha256(content).digest())
-        print(f"\n{len(content) / 1e6:.0f} MB; the checksum alone takes {floor}.")
+        floor, _ = timed(lambda: hashlib.sha256(content).digest(), REPEATS)
+        print(f"\n{len(content) / 1e6:.0f} MB; the checksum alone takes {seconds(floor)}.")
 
 
 if __name__ == "__main__":
-    main()
+    run_sections(files)

@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HISTORY = ROOT / "benchmarks" / "history.csv"
 TURNS = 3
+ROWS = 8000
 TASKS = r"""
 import json, sys, tempfile, time, warnings
 from pathlib import Path
@@ -35,7 +36,7 @@ from deltarank import LogLinearRanker, rank_loss
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-n, d, m = 8000, 60, 50
+n, d, m = int(sys.argv[1]), 60, 50
 X = rng.normal(size=(n, d)).astype(np.float32)
 Y = (X @ rng.normal(size=(d, m)) / 4 + rng.logistic(size=(n, m)) > 2.5).astype(np.int8)
 S = sparse.random_array((n, 2000), density=0.02, format="csr", rng=rng).astype(np.float32)
@@ -99,8 +100,9 @@ def measured(python, threads):
     variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     variables |= {"DELTARANK_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
     with tempfile.TemporaryDirectory() as elsewhere:
+        command = [python, "-c", TASKS, str(ROWS)]
         done = subprocess.run(
-            [python, "-c", TASKS], check=True, stdout=subprocess.PIPE, env=variables, cwd=elsewhere
+            command, check=True, stdout=subprocess.PIPE, env=variables, cwd=elsewhere
         )
     return json.loads(done.stdout)
 

@@ -1,18 +1,51 @@
-"""What the benchmarks share: two threads for everyone, the best time of several, tables."""
+"""What the benchmarks share: two threads for everyone, the best time of several, tables, sections.
+
+A script ends in ``run_sections(first, second)``, functions of its own that print tables, and
+``python benchmarks/bench_x.py first`` then runs one of them.
+
+The environment variable DELTARANK_BENCH_SCALE, 1 by default, shrinks what is measured: at 0.001
+made-up data, repeats and seconds are a thousandth, or the least that still works, and made-up data
+stand in for real ones. Every section then runs in seconds, which shows that it runs; its figures
+mean nothing.
+"""
 
 import os
+import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from math import inf, log
+from multiprocessing import get_context
 from pathlib import Path
+from statistics import linear_regression
 
-import numpy as np
+from threadpoolctl import threadpool_limits
 
 THREADS = 2
+SCALE = float(os.environ.get("DELTARANK_BENCH_SCALE", "1"))
+
+
+class LeftOut(SystemExit):
+    """A section, or a whole script, lacks what it needs; the message says what."""
+
+
+def scaled(size, least=1):
+    """Return a size, a number of repeats or of seconds times the scale, but not below the least."""
+    return max(type(size)(SCALE * size), min(size, least))
+
+
+def extra(name, module):
+    """Import a module that comes with an extra of ours, or say how to install that."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise LeftOut(f"needs {error.name}: pip install 'deltarank[{name}]'") from None
 
 
 def timed(function, repeats=1):
     """Return the best time of several and the last result."""
-    best = np.inf
-    for _ in range(repeats):
+    best = inf
+    for _ in range(scaled(repeats)):
         start = time.perf_counter()
         result = function()
         best = min(best, time.perf_counter() - start)
@@ -38,7 +71,7 @@ def seconds(value):
 
 def exponent(sizes, times):
     """Return the slope of log time over log size."""
-    return np.polyfit(np.log(sizes), np.log(times), 1)[0]
+    return linear_regression([log(size) for size in sizes], [log(spent) for spent in times]).slope
 
 
 def memory_kb(what):
@@ -52,8 +85,30 @@ def reset_peak():
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def run_sections(sections, names):
-    """Run the named sections, all by default, with two threads."""
-    os.environ["DELTARANK_NUM_THREADS"] = str(THREADS)
-    for name in names or sections:
-        sections[name]()
+def in_own_process(function, *arguments, **options):
+    """Return what a function returns in a fresh process, whose memory is its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments, **options).result()
+
+
+def run_sections(*sections, threads=THREADS):
+    """Run the sections named on the command line, all by default, with two threads.
+
+    Those that lack an extra, real data or a device are left out, and the script fails in the end.
+    With ``threads=None`` everyone takes as many as there are.
+    """
+    known = {section.__name__: section for section in sections}
+    for name in sys.argv[1:]:
+        if name not in known:
+            sys.exit(f"unknown section {name!r}; choose from {', '.join(known)}")
+    left_out = []
+    for name in sys.argv[1:] or known:
+        if threads is not None:
+            os.environ["DELTARANK_NUM_THREADS"] = str(threads)
+        try:
+            with threadpool_limits(threads):
+                known[name]()
+        except LeftOut as reason:
+            left_out.append(f"{name} left out: {reason}")
+    if left_out:
+        sys.exit("\n".join(left_out))

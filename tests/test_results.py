@@ -1,6 +1,7 @@
 """The results kept in docs/results are what the README and the site say they are."""
 
 import csv
+import io
 import json
 import lzma
 from pathlib import Path
@@ -21,11 +22,19 @@ def rows_of(name):
         return [json.loads(line) for line in file]
 
 
+def cells_of(table):
+    """Return all cells of a CSV text, and the lengths of its rows."""
+    rows = list(csv.reader(io.StringIO(table)))
+    return [cell for row in rows for cell in row] + [str(len(row)) for row in rows]
+
+
 @pytest.mark.parametrize("name", ["figure1", "table2"])
 def test_the_tables_follow_from_the_rows(name):
     for number, table in enumerate(find(name).tables(rows_of(name)), start=1):
         kept = RESULTS / (f"{name}.csv" if number == 1 else f"{name}-{number}.csv")
-        assert kept.read_text() == to_csv(table.rows)
+        for old, new in zip(cells_of(kept.read_text()), cells_of(to_csv(table.rows)), strict=True):
+            # Last digits are those of the NumPy that added.
+            assert old == new or abs(float(old) - float(new)) <= 1e-12 * abs(float(old))
 
 
 def test_the_rows_of_figure_1_are_those_of_the_full_protocol(tmp_path):
