@@ -66,7 +66,7 @@ class Checkpoint:
     def save(self, number: int, arrays: dict[str, Any]) -> None:
         """Keep a block."""
         plain = dict(arrays)
-        if sparse.issparse(arrays["coef"]):
+        if sparse.issparse(arrays.get("coef")):
             coef = plain.pop("coef")
             plain |= {f"coef.{part}": np.asarray(getattr(coef, part)) for part in _CSR_PARTS}
         content = io.BytesIO()

@@ -17,13 +17,13 @@ from deltarank.core.chunks import aligned_chunks, is_chunked, is_frame
 from deltarank.core.labels import LabelSets, label_sets, row_numbers
 from deltarank.core.weights import NO_PAIR_COUNTS, Weight, raw_weights
 from deltarank.core.workers import Chunks, workers
-from deltarank.linear.rows.distributed import DistributedPass, Rows
+from deltarank.linear.rows.cluster import ClusterRows, RowChunk
 
 
 class Placed(NamedTuple):
-    """A pass over a cluster, the constant scores of labels, and the kind of numbers of X."""
+    """Rows on their way to a fit, the constant scores of labels, and the kind of numbers of X."""
 
-    data: DistributedPass
+    rows: Any
     constants: NDArray[np.float64]
     dtype: Any
 
@@ -32,12 +32,12 @@ class Checked:
     """Checked rows of a chunk; w(y) times what the rows count is still to be normalised."""
 
     def __init__(
-        self, rows: Rows, counts: NDArray[np.float64], raw: NDArray[np.float64], form: str
+        self, rows: RowChunk, counts: NDArray[np.float64], raw: NDArray[np.float64], form: str
     ) -> None:
         self.rows, self.counts, self.raw, self.form = rows, counts, raw, form
 
     def __sizeof__(self) -> int:
-        """Tell Dask how large the chunk is: see `Rows`."""
+        """Tell Dask how large the chunk is: see `RowChunk`."""
         return self.rows.__sizeof__()
 
     def totals(self) -> "Totals":
@@ -48,7 +48,7 @@ class Checked:
         total = float((counts * raw / largest).sum()) if largest else 0.0
         return Totals({self.form}, largest, total, float(counts.sum()), bool(self.counts.any()))
 
-    def weighed(self, totals: "Totals", balance: bool) -> Rows:
+    def weighed(self, totals: "Totals", balance: bool) -> RowChunk:
         """Return the rows with weights of mean 1 over all rows with a pair: `training_weights`."""
         rows, weights = self.rows, self.counts
         if totals.counts:
@@ -57,7 +57,7 @@ class Checked:
         cost = rows.cost
         if balance:
             weights, cost = balanced(rows.labels, weights)
-        return Rows(rows.X, rows.labels, weights, cost)
+        return RowChunk(rows.X, rows.labels, weights, cost, rows.counts)
 
 
 class Totals(NamedTuple):
@@ -84,10 +84,10 @@ class Totals(NamedTuple):
 
 @contextmanager
 def placed_chunks(ranker: Any, X: Any, Y: Any, sample_weight: Any) -> Iterator[Placed]:
-    """Check and weigh X and Y on the cluster, and give the pass over them.
+    """Check and weigh X and Y on the cluster, and give the rows there.
 
     Neither ever comes here: only sums do. The chunks stay in the workers' memory, or on their
-    disks, until the pass is let go.
+    disks, until the rows are let go.
     """
     delayed = _delayed_chunks(ranker, X, Y, sample_weight)
     balance = isinstance(ranker.positive_cost, str)
@@ -101,16 +101,11 @@ def placed_chunks(ranker: Any, X: Any, Y: Any, sample_weight: Any) -> Iterator[P
         ranker._form = "sparse" if totals.forms == {"sparse"} else "dense"
         rows = checked.map(Checked.weighed, totals, balance)
         del checked  # the weighed rows hold all of it
-        data = DistributedPass(
-            rows,
-            len(ranker.classes_),
-            dtype=dtype_of(X),
-            C=ranker.C,
-            penalize_intercept=ranker.penalize_intercept,
-        )
+        data = ClusterRows(rows, len(ranker.classes_), dtype=dtype_of(X), loss=ranker._loss())
         del rows
         summary = data.summary
-        yield Placed(data, constants_of(summary.positives, summary.n_counted), dtype_of(X))
+        constants = constants_of(summary.relevant, summary.n_counted - summary.unknown)
+        yield Placed(data, constants, dtype_of(X))
 
 
 def _delayed_chunks(ranker: Any, X: Any, Y: Any, sample_weight: Any) -> list[Any]:
@@ -166,14 +161,14 @@ def _checked(
     except ValueError as error:
         raise ValueError(f"in chunk {number}: {error}") from None
     form = "sparse" if sparse.issparse(y) else "dense"
-    return Checked(Rows(X, labels, counted * raw, cost), counted, raw, form)
+    rows = RowChunk(X, labels, counted * raw, cost, counted)
+    return Checked(rows, counted, raw, form)
 
 
 def _labels(y: Any, n_labels: int) -> LabelSets:
     if y.shape[0] == 0:  # as partitions of data frames may be
         return LabelSets(np.zeros(1, np.int64), np.empty(0, np.int32), n_labels)
-    refusal = "Dask collections take no unknown labels; leave such rows out, or fit an array"
-    return label_sets(y, n_labels=n_labels, without_unknown=refusal)
+    return label_sets(y, n_labels=n_labels)
 
 
 def _split(X: Any, sample_weight: Any) -> list[NDArray[np.float64]]:
