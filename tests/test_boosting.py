@@ -138,7 +138,7 @@ def test_without_bins_every_midpoint_of_many_values_is_searched():
 @each_ranker
 def test_single_precision_finds_the_same_stumps(ranker, monkeypatch):
     double = ranker.fit(X, Y, SAMPLE_WEIGHT).decision_function(X)
-    monkeypatch.setattr(stump_search, "FLOAT64_CELLS", 0)
+    monkeypatch.setattr("deltarank.boosting.places.FLOAT64_CELLS", 0)
     single = ranker.fit(X, Y, SAMPLE_WEIGHT).decision_function(X)
     assert_allclose(single, double, rtol=1e-4, atol=1e-4)
 

@@ -233,7 +233,7 @@ def _with_holes(x):
 )
 def test_stumps_are_those_of_the_kernels(data, options, monkeypatch):
     # The kernels too take float32 here, and call splits equal that differ by less than 1e-6.
-    monkeypatch.setattr("deltarank.boosting.search.FLOAT64_CELLS", 0)
+    monkeypatch.setattr("deltarank.boosting.places.FLOAT64_CELLS", 0)
     labels = Y[: data.shape[0]]
     ours = AdaBoostRanker(n_stumps=8, **options).fit(data, labels)
     other = AdaBoostRanker(n_stumps=8, device="cuda", **options).fit(data, labels)

@@ -10,7 +10,7 @@ from scipy.special import logit
 from deltarank.boosting.bins import bin_features
 from deltarank.boosting.kernels.splits import CRITERIA
 from deltarank.boosting.kernels.votes import predict_label_votes
-from deltarank.boosting.label_search import place_stumps
+from deltarank.boosting.label_search import LabelStumps, place_stumps
 from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets
@@ -127,8 +127,14 @@ class AdaBoostRanker(StumpRanker):
     ) -> Iterator[None]:
         bins = bin_features(X, self.bins)
         engine = place_stumps(bins, labels, weights, self.criterion, self.device)
-        shift = np.full(engine.n_places, np.log(weights.sum()))
-        active = np.arange(engine.n_places) < labels.n_labels
+        yield from self._rounds(engine, labels.n_labels, float(weights.sum()), stages)
+
+    def _rounds(
+        self, engine: LabelStumps, n_labels: int, total: float, stages: list[int]
+    ) -> Iterator[None]:
+        """Boost labels whose rows weigh `total` together, and keep the stumps at every stage."""
+        shift = np.full(engine.n_places, np.log(total))
+        active = np.arange(engine.n_places) < n_labels
         rounds: list[tuple[NDArray[Any], ...]] = []
         votes = np.zeros((3, engine.n_places))
         for stage in stages:
@@ -149,7 +155,7 @@ class AdaBoostRanker(StumpRanker):
                     votes = np.where(kept, votes, 0.0)
                     if not rounds:
                         self.first_votes_ = engine.to_labels(leaves.log_odds())
-                    thresholds = bins.threshold(stumps.feature, stumps.cut)
+                    thresholds = engine.cuts.threshold(stumps.feature, stumps.cut)
                     made = (stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept)
                     rounds.append(made)
                     done(len(rounds) - before)

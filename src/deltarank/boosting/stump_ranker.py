@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from deltarank.base.parameters import positive_integer
 from deltarank.base.ranker import Ranker, constant_scores, training_weights
 from deltarank.base.targets import Targets
-from deltarank.boosting.bins import MOST_BINS
+from deltarank.boosting.values import MOST_BINS
 from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets
 from deltarank.core.threads import row_blocks, run
