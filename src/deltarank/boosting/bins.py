@@ -74,7 +74,7 @@ class DenseBins(Bins):
     def __init__(self, X: NDArray[Any], thresholds: list[NDArray[np.float64]]) -> None:
         super().__init__(thresholds)
         columns = [X[:, feature] for feature in range(X.shape[1])]
-        self.codes = np.empty(X.T.shape, _code_type(self.n_values))
+        self.codes = np.empty(X.T.shape, _code_type(self.n_values, columns))
         run(
             [
                 partial(_encode, column, cuts, codes)
@@ -104,10 +104,11 @@ class SparseBins(Bins):
         super().__init__(thresholds)
         self.n_rows = X.shape[0]
         self.starts, self.rows = X.indptr, X.indices
-        parts = [slice(*ends) for ends in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
-        self.codes = np.empty(len(X.data), _code_type(self.n_values))
-        for part, cuts in zip(parts, self.thresholds, strict=True):
-            _encode(X.data[part], cuts, self.codes[part])
+        stored = np.split(X.data, X.indptr[1:-1])
+        self.codes = np.empty(len(X.data), _code_type(self.n_values, stored))
+        codes = np.split(self.codes, X.indptr[1:-1])
+        for each in zip(stored, self.thresholds, codes, strict=True):
+            _encode(*each)
         self.zero_codes = np.array([np.searchsorted(cuts, 0.0) for cuts in self.thresholds])
 
     def columns(self, features: Any) -> NDArray[Any]:
@@ -155,5 +156,13 @@ def _encode(values: NDArray[Any], cuts: NDArray[np.float64], codes: NDArray[Any]
         codes[missing] = len(cuts) + 1
 
 
-def _code_type(n_values: NDArray[Any]) -> type[np.unsignedinteger[Any]]:
-    return np.uint8 if n_values.max() <= MOST_BINS else np.uint32
+def _code_type(
+    n_values: NDArray[Any], columns: list[NDArray[Any]]
+) -> type[np.unsignedinteger[Any]]:
+    """Return a byte, unless a feature has more bins than that, one for missing values included."""
+    full = [partial(_has_missing, columns[f]) for f in np.flatnonzero(n_values == MOST_BINS)]
+    return np.uint32 if n_values.max() > MOST_BINS or any(run(full)) else np.uint8
+
+
+def _has_missing(values: NDArray[Any]) -> bool:
+    return bool(np.isnan(values).any())
