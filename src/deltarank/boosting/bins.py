@@ -28,12 +28,15 @@ class Cuts:
         Number of bins of each feature without the one for missing values.
     n_bins : int
         Lines of a histogram: enough for the values of any feature, and a line behind them.
+    first_lines : array of shape (d + 1,)
+        Where a feature's lines begin in packed histograms, in which it has only those it needs.
     """
 
     def __init__(self, thresholds: list[NDArray[np.float64]]) -> None:
         self.thresholds = thresholds
         self.n_values = np.array([len(cuts) + 1 for cuts in thresholds])
         self.n_bins = int(self.n_values.max()) + 1
+        self.first_lines = np.concatenate([[0], np.cumsum(self.n_values + 1)])
 
     @property
     def n_features(self) -> int:
@@ -48,9 +51,29 @@ class Cuts:
         ]
         return np.array(found, np.float64)
 
+    def pack(self, padded: NDArray[Any], features: slice, packed: NDArray[Any]) -> None:
+        """Write histograms (2, lines, lanes) of some features to their place in packed ones."""
+        packed[:, self._packed_lines(features)] = padded[:, self._used_lines(features)]
+
+    def padded(self, packed: NDArray[Any], features: slice) -> NDArray[Any]:
+        """Return the histograms of some features with `n_bins` lines each, as kernels want them."""
+        n_lines = (features.stop - features.start) * self.n_bins
+        histograms = np.zeros((2, n_lines, packed.shape[2]), packed.dtype)
+        histograms[:, self._used_lines(features)] = packed[:, self._packed_lines(features)]
+        return histograms
+
+    def _packed_lines(self, features: slice) -> slice:
+        return slice(self.first_lines[features.start], self.first_lines[features.stop])
+
+    def _used_lines(self, features: slice) -> NDArray[np.int64]:
+        is_used = np.arange(self.n_bins) <= self.n_values[features][:, None]
+        return np.flatnonzero(is_used)
+
 
 class Bins(Cuts, ABC):
-    """Bin codes of all rows."""
+    """Bin codes of all rows, in an array `codes`."""
+
+    codes: NDArray[Any]
 
     # Whether the cells of relevant labels must be kept for all rows, not only where there are any.
     needs_every_row = False
