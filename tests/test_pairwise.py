@@ -111,8 +111,8 @@ def test_a_row_of_scores_far_apart_does_not_disturb_its_neighbours():
     scores[5, 3] = 1e5
     losses, residuals = evaluate(PAIRWISE["logistic"], Y, scores)
     rest = np.arange(len(Y)) != 5
-    assert_allclose(losses[rest], alone[0][rest], rtol=1e-14)
-    assert_allclose(residuals[rest], alone[1][rest], rtol=1e-12)
+    assert_array_equal(losses[rest], alone[0][rest])
+    assert_array_equal(residuals[rest], alone[1][rest])
     assert_allclose(losses[5], loss_by_pairs("logistic", Y[5], scores[5]), rtol=1e-12)
 
 

@@ -130,8 +130,11 @@ def logistic_pairs(scores, rows, weights, labels, losses):
     for begin in range(0, rows.shape[0], ROWS_PER_TILE):
         tile, some = scores[begin : begin + ROWS_PER_TILE], rows[begin : begin + ROWS_PER_TILE]
         found = losses[begin : begin + ROWS_PER_TILE]
-        if not logistic_tile(tile, some, weights, labels, found, space):
-            _logistic_row_by_row(tile, some, weights, labels, found)
+        logistic_tile(tile, some, weights, labels, found, space)
+        for b in range(some.shape[0]):
+            if space[2][b]:
+                alone = slice(b, b + 1)
+                _logistic_row_by_row(tile[alone], some[alone], weights, labels, found[alone])
 
 
 PAIRWISE = {
