@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
-from deltarank.boosting import search
+from deltarank.boosting import places
 from deltarank.core import devices
 from deltarank.core.labels import label_sets
 from deltarank.linear.coordinates import Coordinates
@@ -234,7 +234,7 @@ def _with_holes(x):
 )
 def test_stumps_are_those_of_the_kernels(data, options, monkeypatch):
     # The kernels too take float32 here, and call splits equal that differ by less than 1e-6.
-    monkeypatch.setattr(search, "FLOAT64_CELLS", 0)
+    monkeypatch.setattr(places, "FLOAT64_CELLS", 0)
     labels = Y[: data.shape[0]]
     ours = AdaBoostRanker(n_stumps=8, **options).fit(data, labels)
     other = AdaBoostRanker(n_stumps=8, device="cuda", **options).fit(data, labels)
