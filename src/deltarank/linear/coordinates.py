@@ -66,9 +66,9 @@ class Coordinates(NamedTuple):
         Units of the rows.
     basis : array of shape (d, d) or None
         Variables to coefficients of the features as they were given; None stands for the identity.
-    stretch : array of shape (d,)
+    stretch : array of shape (d,) or None
         What a variable's coefficient is multiplied by to be in the units of the rows, after the
-        basis: `scale`, or one where the variables are in these units themselves.
+        basis; None stands for ones.
     penalty : array of shape (d,)
         What the square of each variable counts in the penalty.
     spectrum : array of shape (d,)
@@ -91,7 +91,8 @@ class Coordinates(NamedTuple):
         one, basis, spectrum = rows.scale * 0 + 1, None, moments.variance
         if moments.covariance is not None:
             spectrum, basis = rows.eigenvectors(moments.covariance)
-        return cls(rows.center, rows.scale, basis, rows.scale, one, spectrum, rows.product)
+        stretch = rows.scale if rows.is_scaled else None
+        return cls(rows.center, rows.scale, basis, stretch, one, spectrum, rows.product)
 
     @classmethod
     def standardized(cls, moments: Moments, rows: Any) -> Self:
@@ -103,17 +104,18 @@ class Coordinates(NamedTuple):
     def to_rows(self, variables: Any) -> Any:
         """Return coefficients (p, d) in the units of the rows."""
         coef = variables if self.basis is None else self.product(variables, self.basis.T)
-        return coef * self.stretch
+        return coef if self.stretch is None else coef * self.stretch
 
     def gradient(self, gradient: Any) -> Any:
         """Return the gradient with respect to the variables of one in the units of the rows."""
-        stretched = gradient * self.stretch
+        stretched = gradient if self.stretch is None else gradient * self.stretch
         return stretched if self.basis is None else self.product(stretched, self.basis)
 
     def hessian(self, hessian: Any) -> Any:
         """Turn, in place, a Hessian (d + 1, d + 1), the offset last, from rows' units."""
-        hessian[:-1] *= self.stretch[:, None]
-        hessian[:, :-1] *= self.stretch
+        if self.stretch is not None:
+            hessian[:-1] *= self.stretch[:, None]
+            hessian[:, :-1] *= self.stretch
         if self.basis is not None:
             hessian[:-1] = self.basis.T @ hessian[:-1]
             hessian[:, :-1] = hessian[:, :-1] @ self.basis
@@ -121,9 +123,7 @@ class Coordinates(NamedTuple):
 
     def to_features(self, points: Any) -> tuple[Any, Any]:
         """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
-        coef = points[:, :-1] * (self.stretch / self.scale)
-        if self.basis is not None:
-            coef = points[:, :-1] @ self.basis.T
+        coef = points[:, :-1] * self._unit if self.basis is None else points[:, :-1] @ self.basis.T
         return coef, points[:, -1] - coef @ self.center
 
     def from_features(self, coef: Any, intercept: Any) -> tuple[Any, Any]:
@@ -131,10 +131,16 @@ class Coordinates(NamedTuple):
         offsets = intercept + coef @ self.center
         if self.basis is not None:
             return self.product(coef, self.basis), offsets
-        return coef * (self.scale / self.stretch), offsets
+        return coef / self._unit, offsets
 
     @property
     def intercept_direction(self) -> Any:
         """Gradient of the intercept with respect to the variables but the offset, shape (d,)."""
-        center = self.center * (self.stretch / self.scale)
-        return -(center if self.basis is None else self.product(center[None], self.basis)[0])
+        if self.basis is None:
+            return -self.center * self._unit
+        return -self.product(self.center[None], self.basis)[0]
+
+    @property
+    def _unit(self) -> Any:
+        """Coefficient of each feature, as it was given, at a variable of one; without a basis."""
+        return 1 / self.scale if self.stretch is None else self.stretch / self.scale

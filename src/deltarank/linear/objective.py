@@ -95,12 +95,13 @@ class Objective:
 
     def with_penalty(self, points: Any, sums: Sums) -> Evaluation:
         """Return the evaluation of problems from the sums of their losses over rows."""
-        places = self.coordinates
+        places, xp = self.coordinates, self.rows.xp
         square, slope = self._penalty(points)
         slope[:, :-1] += places.gradient(sums.gradient)
         slope[:, -1] += sums.residuals
-        diagonal = self.rows.xp.empty_like(points)
-        diagonal[:, :-1] = sums.curvatures[:, None] * places.spectrum + places.penalty / self.C
+        diagonal = xp.empty_like(points)
+        xp.multiply(sums.curvatures[:, None], places.spectrum, out=diagonal[:, :-1])
+        diagonal[:, :-1] += places.penalty / self.C
         # Never zero: a label that is always relevant has no curvature left.
         diagonal[:, -1] = sums.curvatures.clip(min=np.finfo(np.float32).tiny)
         diagonal[:, -1] += float(self.penalize_intercept) / self.C
@@ -143,15 +144,17 @@ class Objective:
 
     def _penalty(self, points: Any) -> tuple[Any, Any]:
         """Return the penalties (p,) and their gradients (p, v)."""
-        slope = self.rows.xp.zeros_like(points)
-        slope[:, :-1] = points[:, :-1] * self.coordinates.penalty
-        value = (points[:, :-1] * slope[:, :-1]).sum(axis=1)
+        xp = self.rows.xp
+        slope = xp.empty_like(points)
+        xp.multiply(points[:, :-1], self.coordinates.penalty / self.C, out=slope[:, :-1])
+        slope[:, -1] = 0.0
+        value = xp.einsum("ij,ij->i", points[:, :-1], slope[:, :-1]) / 2
         if self.penalize_intercept:
             direction = self._with_offset(self.coordinates.intercept_direction, 1.0)
-            intercept = points @ direction
-            value = value + intercept**2
-            slope = slope + intercept[:, None] * direction
-        return value / (2 * self.C), slope / self.C
+            intercept = points @ direction / self.C
+            value = value + self.C * intercept**2 / 2
+            slope += intercept[:, None] * direction
+        return value, slope
 
     @cached_property
     def _penalty_hessian(self) -> Any:

@@ -28,7 +28,7 @@ class CSRMatrix:
     """A CSR matrix, its columns in order within each row."""
 
     # Coefficients and gradients of more would not stay in the second-level cache.
-    columns_at_a_time = 512
+    columns_at_a_time, is_scaled = 512, False
     fused: ClassVar = {"logistic": Fused(csr_chunk, csr_sample)}
 
     def __init__(self, X: Any, moments: Moments) -> None:

@@ -93,6 +93,7 @@ class DeviceRows:
             in_tables = self.takes_newton
             self._layout = Layout(X, labels, weights, self.costs, device, in_tables=in_tables)
             self.center, self.scale = self._layout.center, self._layout.scale
+            self.is_scaled = not self._layout.is_sparse
             if not self.takes_newton:
                 self.blocks = self._layout.blocks(self._folds)
 

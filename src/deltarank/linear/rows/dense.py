@@ -29,7 +29,7 @@ ROWS_PER_MOMENT = 2048
 class DenseMatrix:
     """A dense matrix, float32 or float64, in any memory order, possibly memory-mapped."""
 
-    columns_at_a_time = 2**31
+    columns_at_a_time, is_scaled = 2**31, True
     fused: ClassVar = {"logistic": Fused(dense_chunk, dense_sample)}
 
     def __init__(self, X: Array, moments: Moments) -> None:

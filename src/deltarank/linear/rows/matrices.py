@@ -44,6 +44,7 @@ class Matrix(Protocol):
 
     center: Array
     scale: Array
+    is_scaled: bool
     dtype: Any
     columns_at_a_time: int
     flops_per_score: float

@@ -91,6 +91,11 @@ class MatrixPlace(NumPyPlace):
     matrix: Any
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether any scale is other than one."""
+        return bool(self.matrix.is_scaled)
+
+    @property
     def n_draws(self) -> int:
         """How many rows stand for all of them in a Hessian."""
         n_sampled = ROWS_PER_VARIABLE * (len(self.matrix.scale) + 1)

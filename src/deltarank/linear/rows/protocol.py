@@ -51,6 +51,8 @@ class Rows(Protocol):
     dtype : dtype
         Of the features as they were given.
     center, scale : array of shape (d,)
+    is_scaled : bool
+        Whether any scale is other than one.
     frequencies : ndarray of shape (m,)
         How many rows that count hold each label.
     has_costs, has_unknown : bool
@@ -85,6 +87,8 @@ class Rows(Protocol):
     def center(self) -> Any: ...
     @property
     def scale(self) -> Any: ...
+    @property
+    def is_scaled(self) -> bool: ...
     @property
     def frequencies(self) -> NDArray[Any]: ...
     @property
