@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from deltarank import LogisticRanker, datasets, load, rank_loss, save
 from deltarank.cli import main, options
-from deltarank.cli.evaluation import show_measures
+from deltarank.cli.evaluate import show_measures
 from deltarank.cli.training import RECIPES
 from deltarank.core.weights import WEIGHTS
 from deltarank.datasets import Preparation, read

@@ -1,10 +1,20 @@
 """The command ``evaluate``: how well a model ranks rows whose labels are known."""
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deltarank.cli import options
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Row = dict[str, Any]
+AT = (1, 3, 5)
+PLAIN = ("rank_loss", "coverage", "one_error", "average_precision")
+AT_K = ("precision_at_k", "recall_at_k", "ndcg_at_k")
+LABELS_PER_BLOCK = 64
 
 
 def evaluate(
@@ -32,7 +42,6 @@ def evaluate(
       deltarank evaluate yeast.delta yeast
       deltarank evaluate films.delta test.jsonl --label-list genres | grep rank_loss
     """
-    from deltarank.cli.evaluation import measure, measure_labels, show_measures
     from deltarank.cli.inputs import read_rows
     from deltarank.storage.prepared import Model
 
@@ -42,3 +51,95 @@ def evaluate(
     scores = ranker.all_scores(rows.X)
     overall = measure(rows.Y, scores, n_draws=draws, seed=seed)
     show_measures(overall, measure_labels(rows.Y, scores, ranker.classes), f"{model} on {data}")
+
+
+def measure(Y: Any, scores: "NDArray[Any]", *, n_draws: int, seed: int) -> list[Row]:
+    """Return all metrics; the rank loss with a bootstrap interval of 95% over rows."""
+    from deltarank.core.statistics import paired_bootstrap
+    from deltarank.metrics import StreamingMetric, rank_loss
+    from deltarank.metrics.placement import place
+
+    placement = place(Y, scores)
+    wanted: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in PLAIN]
+    wanted += [(name, {"k": k}) for name in AT_K for k in AT if k <= scores.shape[1]]
+    wanted += [("ndcg_at_k", {})]
+    rows = []
+    for name, parameters in wanted:
+        stream = StreamingMetric(name, **parameters)
+        stream.update_placed(placement)
+        if name.endswith("_k"):
+            name = f"{name.removesuffix('_k')}_{parameters['k']}" if parameters else "ndcg"
+        rows.append({"measure": name, "value": stream.result(), "low": "", "high": ""})
+    losses = rank_loss(Y, scores, per_instance=True)
+    interval = paired_bootstrap(losses, 0.0, n_draws=n_draws, random_state=seed)
+    rows[0] |= {"low": interval.low, "high": interval.high}
+    return rows
+
+
+def measure_labels(Y: Any, scores: "NDArray[Any]", classes: Any) -> list[Row]:
+    """Return how many rows have each label, the AUC, and where it stands in rows that have it."""
+    import numpy as np
+    from scipy import sparse
+    from scipy.stats import rankdata
+
+    columns = sparse.csc_array(Y)
+    counts = np.diff(columns.indptr)
+    positions = _mean_positions(Y, scores)
+    rows = []
+    for first in range(0, len(classes), LABELS_PER_BLOCK):
+        ranks = rankdata(scores[:, first : first + LABELS_PER_BLOCK], axis=0)
+        for offset in range(ranks.shape[1]):
+            label = first + offset
+            having = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
+            rows.append(
+                {
+                    "label": str(classes[label]),
+                    "rows": int(counts[label]),
+                    "auc": _auc(ranks[:, offset], having),
+                    "mean place": float(positions[label]) if counts[label] else "",
+                }
+            )
+    return rows
+
+
+def _auc(ranks: "NDArray[Any]", having: "NDArray[Any]") -> float | str:
+    """Return how often a row with the label scores above one without it, ties half."""
+    n_with, n_without = len(having), len(ranks) - len(having)
+    if not n_with or not n_without:
+        return ""
+    above = ranks[having].sum() - n_with * (n_with + 1) / 2
+    return float(above / (n_with * n_without))
+
+
+def _mean_positions(Y: Any, scores: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the mean place, from 1, of each label in the rows that have it; ties in the middle."""
+    import numpy as np
+
+    from deltarank.metrics.placement import place
+
+    placement = place(Y, scores)
+    positions = placement.above + (placement.tied + 1) / 2
+    labels = placement.labels
+    totals = np.bincount(labels.members, weights=positions, minlength=labels.n_labels)
+    return totals / np.maximum(1, np.bincount(labels.members, minlength=labels.n_labels))
+
+
+def show_measures(overall: list[Row], by_label: list[Row], title: str) -> None:
+    """Print both tables on a terminal, lines of one form in a pipe."""
+    from deltarank.cli.show import terminal
+    from deltarank.paper.report.tables import to_table, to_tsv
+
+    if not sys.stdout.isatty():
+        sys.stdout.write(to_tsv([*({"label": "", **row} for row in overall), *_lines(by_label)]))
+        return
+    console = terminal()
+    console.print(to_table(overall, title))
+    console.print(to_table(by_label, "Labels"))
+
+
+def _lines(by_label: list[Row]) -> list[Row]:
+    return [
+        {"label": row["label"], "measure": name, "value": row[name], "low": "", "high": ""}
+        for row in by_label
+        for name in ("rows", "auc", "mean place")
+    ]

@@ -1,15 +1,21 @@
-"""The rankers that commands know by name, and how each is made and tuned."""
+"""The rankers that commands know by name: how each is made, tuned and fitted to data."""
 
+import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import typer
 
+from deltarank.cli.inputs import note
+from deltarank.cli.options import Reading
 from deltarank.core.choices import choose
 from deltarank.core.progress import progress
 from deltarank.core.splits import LabelStratifiedKFold
 from deltarank.core.weights import WEIGHTS
+from deltarank.datasets import Data, Preparation
 from deltarank.linear.logistic_cv import DEFAULT_CS
 from deltarank.metrics import get_scorer
 from deltarank.paper.experiments.presets import ROUNDS, STUMPS_A_LABEL
@@ -25,6 +31,7 @@ from deltarank.rankers import (
     PairwiseRanker,
     StagedSearchCV,
 )
+from deltarank.storage.prepared import Model
 
 FOLDS = 5
 
@@ -169,3 +176,36 @@ def chosen(ranker: Any) -> dict[str, Any]:
     names = ("gamma_", "n_landmarks_", "C", "C_", "n_stumps", "n_iterations")
     found = {n.removesuffix("_"): getattr(ranker, n) for n in names if hasattr(ranker, n)}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def prepare(data: Data, scale: bool, reading: Reading, first_number: int) -> Preparation:
+    """Learn how rows become features."""
+    if not data.Y.nnz:
+        raise ValueError("no row has a label, so there is nothing to learn from")
+    separator = reading.separator or ","
+    return Preparation.fit(data, scale=scale, separator=separator, first_number=first_number)
+
+
+class Fitted(NamedTuple):
+    """A model, and the seconds its fit took."""
+
+    model: Model
+    seconds: float
+
+
+def fit_prepared(
+    data: Data, preparation: Preparation, name: str, recipe: Recipe, settings: Settings
+) -> Fitted:
+    """Fit a ranker; its labels get the names they have in the file."""
+    X = preparation.transform(data.X)
+    began = time.perf_counter()
+    fitting = progress(f"fitting {name}", 1.0)
+    with warnings.catch_warnings(record=True) as caught, fitting as done:
+        warnings.simplefilter("always")
+        done.each = 1.0
+        ranker = final_ranker(make(recipe, settings).fit(X, data.Y))
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        note(f"note: {name}: {message}")
+    if data.label_names is not None:
+        ranker.classes_ = np.array(data.label_names)
+    return Fitted(Model(ranker, preparation), time.perf_counter() - began)
