@@ -26,9 +26,9 @@ from sklearn.preprocessing import StandardScaler
 from deltarank import LogisticRanker, datasets, load, rank_loss, save
 from deltarank.cli import main, options
 from deltarank.cli.evaluate import show_measures
-from deltarank.cli.training import RECIPES
 from deltarank.core.weights import WEIGHTS
 from deltarank.datasets import Preparation, read
+from deltarank.recipes import RECIPES
 from deltarank.storage import load_with_extra
 
 COMMAND = str(Path(sys.executable).parent / "deltarank")

@@ -11,13 +11,14 @@ import typer
 from deltarank.cli.options import numbers
 from deltarank.core.files import write_whole
 from deltarank.paper.experiments import EXPERIMENTS, Experiment, Row, Table, find
-from deltarank.paper.experiments.presets import FULL, QUICK, Preset
 from deltarank.paper.report.figures import to_svg
 from deltarank.paper.report.page import Section, to_page
 from deltarank.paper.report.tables import to_csv
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from deltarank.paper.experiments.presets import Preset
 
 TITLE = "Consistent multilabel ranking through univariate loss minimisation: the paper, redone"
 
@@ -78,6 +79,7 @@ def _run_all(names: Sequence[str], out: Path, full: bool, given: dict[str, Any])
     from rich.console import Console
 
     from deltarank.cli.show import require_folder
+    from deltarank.paper.experiments.presets import FULL, QUICK
 
     notes = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     preset = dataclasses.replace(FULL if full else QUICK, **given)
@@ -101,7 +103,7 @@ def _run_all(names: Sequence[str], out: Path, full: bool, given: dict[str, Any])
     notes.print(f"wrote {page}")
 
 
-def _run(experiment: Experiment, preset: Preset, out: Path, notes: "Console") -> Section | None:
+def _run(experiment: Experiment, preset: "Preset", out: Path, notes: "Console") -> Section | None:
     """Run one experiment, print and write what its rows say, and return its part of the report."""
     from deltarank.cli.show import show
     from deltarank.paper.experiments.runner import run_jobs
@@ -148,10 +150,11 @@ def _draw(
     return list(drawn.items())
 
 
-def _set_up(preset: Preset, full: bool, command: str) -> Section:
+def _set_up(preset: "Preset", full: bool, command: str) -> Section:
     """Say how the experiments are set up."""
+    from deltarank.paper.experiments.algorithms import ALGORITHMS
     from deltarank.paper.experiments.runner import versions
-    from deltarank.paper.experiments.tuning import ALGORITHMS, PATIENCE
+    from deltarank.recipes import PATIENCE
 
     size = "the paper's protocol" if full else "a small version of the paper's protocol"
     grids = f"walked upwards until {PATIENCE:g} times the best number brings nothing better"

@@ -1,8 +1,7 @@
-"""The rankers that commands know by name: how each is made, tuned and fitted to data."""
+"""From the options of a command to a fitted ranker."""
 
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,27 +12,10 @@ from deltarank.cli.inputs import note
 from deltarank.cli.options import Reading
 from deltarank.core.choices import choose
 from deltarank.core.progress import progress
-from deltarank.core.splits import LabelStratifiedKFold
 from deltarank.core.weights import WEIGHTS
 from deltarank.datasets import Data, Preparation
-from deltarank.linear.logistic_cv import DEFAULT_CS
-from deltarank.metrics import get_scorer
-from deltarank.paper.experiments.presets import ROUNDS, STUMPS_A_LABEL
-from deltarank.paper.experiments.tuning import PATIENCE
-from deltarank.rankers import (
-    AdaBoostMH,
-    AdaBoostMR,
-    AdaBoostRanker,
-    KernelLogisticRanker,
-    LogisticRanker,
-    LogisticRankerCV,
-    LogLinearRanker,
-    PairwiseRanker,
-    StagedSearchCV,
-)
+from deltarank.recipes import RECIPES, Recipe, Tuning
 from deltarank.storage.prepared import Model
-
-FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -45,95 +27,6 @@ class Settings:
     rounds: int | None = None
     weight: str = "rank"
     seed: int = 0
-
-
-class Recipe(NamedTuple):
-    """How to make a ranker: as it is set, and tuned.
-
-    `parameter` is the option that `tuned` chooses a value for; `scale` tells whether features must
-    be on one scale.
-    """
-
-    plain: Callable[[Settings], Any]
-    tuned: Callable[[Settings], Any]
-    parameter: str
-    scale: bool
-    tuned_by_default: bool = False
-
-
-def _given(**parameters: Any) -> dict[str, Any]:
-    """Return the parameters that are not None: for others the ranker knows a default."""
-    return {name: value for name, value in parameters.items() if value is not None}
-
-
-def _boosted(family: Any, rounds: tuple[int, ...]) -> Recipe:
-    return Recipe(
-        lambda s: family(weight=s.weight, **_given(n_stumps=s.rounds)),
-        lambda s: _staged(family(weight=s.weight), rounds, s),
-        "rounds",
-        scale=False,
-    )
-
-
-def _staged(ranker: Any, rounds: tuple[int, ...], settings: Settings) -> Any:
-    return StagedSearchCV(
-        ranker, rounds=rounds, cv=FOLDS, patience=PATIENCE, random_state=settings.seed
-    )
-
-
-def _search_penalty(settings: Settings) -> Any:
-    from sklearn.model_selection import GridSearchCV
-
-    class Search(GridSearchCV):
-        """A search that tells how many of its fits are done."""
-
-        def fit(self, X: Any, y: Any) -> Any:
-            with progress("choosing C", FOLDS * len(DEFAULT_CS) + 1) as done:
-                done.each = 1
-                return super().fit(X, y)
-
-    return Search(
-        PairwiseRanker(weight=settings.weight),
-        {"C": list(DEFAULT_CS)},
-        scoring=get_scorer("neg_rank_loss"),
-        cv=LabelStratifiedKFold(FOLDS, random_state=settings.seed),
-    )
-
-
-def _kernel(settings: Settings) -> Any:
-    # Its width is always chosen: no one value would do.
-    return KernelLogisticRanker(
-        C=settings.C, weight=settings.weight, cv=FOLDS, random_state=settings.seed
-    )
-
-
-def _updates(settings: Settings) -> Any:
-    # Only the last stage is kept: a model file needs no other.
-    rounds = settings.rounds or LogLinearRanker().n_iterations
-    return LogLinearRanker(n_iterations=rounds, stages=[rounds], weight=settings.weight)
-
-
-RECIPES = {
-    "logistic": Recipe(
-        lambda s: LogisticRanker(weight=s.weight, **_given(C=s.C)),
-        lambda s: LogisticRankerCV(weight=s.weight, cv=FOLDS, random_state=s.seed),
-        "C", scale=True, tuned_by_default=True,
-    ),
-    "kernel": Recipe(_kernel, _kernel, "C", scale=True, tuned_by_default=True),
-    "adaboost": _boosted(AdaBoostRanker, STUMPS_A_LABEL),
-    "adaboost-mr": _boosted(AdaBoostMR, ROUNDS),
-    "adaboost-mh": _boosted(AdaBoostMH, ROUNDS),
-    "lllr": Recipe(
-        _updates,
-        lambda s: _staged(LogLinearRanker(weight=s.weight), ROUNDS, s),
-        "rounds", scale=True,
-    ),
-    "pairwise": Recipe(
-        lambda s: PairwiseRanker(weight=s.weight, **_given(C=s.C)),
-        _search_penalty,
-        "C", scale=True,
-    ),
-}  # fmt: skip
 
 
 def find_recipe(name: str, settings: Settings) -> Recipe:
@@ -161,7 +54,10 @@ def is_tuned(recipe: Recipe, settings: Settings) -> bool:
 
 def make(recipe: Recipe, settings: Settings) -> Any:
     """Return the ranker to fit."""
-    return (recipe.tuned if is_tuned(recipe, settings) else recipe.plain)(settings)
+    tuning = Tuning(seed=settings.seed)
+    if is_tuned(recipe, settings):
+        return recipe.tuned(settings.weight, tuning)
+    return recipe.plain(settings.weight, getattr(settings, recipe.parameter), tuning)
 
 
 def final_ranker(fitted: Any) -> Any:

@@ -10,9 +10,10 @@ from deltarank.core.statistics import clustered_error, wilcoxon_p
 from deltarank.datasets import SyntheticModel
 from deltarank.metrics import rank_loss
 from deltarank.paper.experiments import Experiment, Job, Row, Table
+from deltarank.paper.experiments.algorithms import ALGORITHMS, RIVALS
 from deltarank.paper.experiments.presets import Preset
-from deltarank.paper.experiments.tuning import ALGORITHMS, RIVALS, Tuning
 from deltarank.paper.report.curves import draw_curves
+from deltarank.recipes import Tuning
 
 CASES = ("independent", "dependent")
 # The four of the paper, and two that separate what it leaves mixed: MH has the stumps of MR with

@@ -12,14 +12,16 @@ from deltarank.datasets import CATALOGUE, Split, load
 from deltarank.datasets.fetch import is_here
 from deltarank.metrics import rank_loss
 from deltarank.paper.experiments import Experiment, Job, Row, Table
+from deltarank.paper.experiments.algorithms import ALGORITHMS, RIVALS
 from deltarank.paper.experiments.presets import MOST_ROUNDS, Preset
 from deltarank.paper.experiments.published import TABLE2
-from deltarank.paper.experiments.tuning import ALGORITHMS, RIVALS, Tuning
+from deltarank.recipes import Tuning
 
 COLUMNS = ("AB.MR", "WBR-AB", "LLLR", "WBR-LR", "AB.MH", "BR", "WBR-KLR")
 VARIANTS = ("raw", "standardised")
 # Stumps do not see a scale, and the kernel needs one.
-ONLY = {"AB.MR": "raw", "WBR-AB": "raw", "AB.MH": "raw", "WBR-KLR": "standardised"}
+ONLY = {name: "raw" for name in COLUMNS if not ALGORITHMS[name].recipe.scale}
+ONLY["WBR-KLR"] = "standardised"
 NOTE = (
     "Rank loss of test rows on the original split (image, which has none: mean over random "
     "splits, with the standard deviation). Parameters are chosen by cross-validation inside the "
