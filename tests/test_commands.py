@@ -231,7 +231,7 @@ class TestRank:
 
     def test_more_rows_than_a_chunk_come_out_the_same(self, run, folder, monkeypatch):
         whole = run("rank", folder / "recipes.delta", folder / "new.csv", "--format", "csv")
-        monkeypatch.setattr("deltarank.storage.prepared.CELLS_PER_CHUNK", 70)
+        monkeypatch.setattr("deltarank.base.ranker.CELLS_PER_CHUNK", 70)
         assert run("rank", folder / "recipes.delta", folder / "new.csv", "--format", "csv").out == (
             whole.out
         )

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
@@ -15,6 +16,7 @@ import deltarank
 from deltarank import LogisticRanker, WeightedBinaryRelevance, load, save
 from deltarank.datasets import Encoder
 from deltarank.storage import ModelFileError, load_with_extra
+from deltarank.storage.prepared import Model
 from deltarank.storage.registry import STORED
 from deltarank.storage.tensors import read_tensors, write_tensors
 
@@ -103,6 +105,22 @@ def test_arrays_stay_on_disk(path):
     coef = load(path).coef_
     assert not coef.flags.owndata
     assert not coef.flags.writeable
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_of_the_commands_ranks_as_its_ranker_does(path, form, monkeypatch):
+    monkeypatch.setattr("deltarank.base.ranker.CELLS_PER_CHUNK", 21)
+    save(fitted("LogisticRanker", form), path)
+    model, ranker = Model.load(path), load(path)
+    rankings = list(model.rankings(X, top=99))
+    assert [row for row, _, _ in rankings] == list(range(len(X)))
+    assert [labels for _, labels, _ in rankings] == ranker.rank(X).tolist()
+    scores = model.all_scores(X)
+    assert np.array_equal([values for _, _, values in rankings], -np.sort(-scores, axis=1))
+    known = ranker.decision_function(X)
+    expected = np.column_stack([-known, known]) if form == "binary" else known
+    assert_allclose(scores, expected, rtol=1e-12)
+    assert_allclose(model.scores(X), expected, rtol=1e-12)
 
 
 def test_what_is_kept_beside_the_ranker_comes_back(path):
