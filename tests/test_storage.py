@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 
 import deltarank
 from deltarank import LogisticRanker, WeightedBinaryRelevance, load, save
+from deltarank.core.arrays import read_arrays, write_arrays
 from deltarank.datasets import Encoder
 from deltarank.storage import ModelFileError, load_with_extra
 from deltarank.storage.prepared import Model
 from deltarank.storage.registry import STORED
-from deltarank.storage.tensors import read_tensors, write_tensors
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 4))
@@ -146,8 +146,8 @@ class TestLayout:
         kinds = ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
         arrays = {k: np.arange(6).reshape(2, 3).astype(k) for k in kinds}
         arrays |= {"empty": np.empty((0, 3)), "scalar": np.array(2.5), "turned": X.T}
-        write_tensors(path, arrays, {"a": "é"})
-        found, strings = read_tensors(path)
+        write_arrays(path, arrays, {"a": "é"})
+        found, strings = read_arrays(path)
         theirs = load_file(path)
         for name, array in arrays.items():
             for other in (found[name], theirs[name]):
@@ -230,12 +230,12 @@ def test_a_file_too_large_for_the_memory_left_is_a_memory_error_that_names_it(pa
 def forged(path, change, name="LogisticRanker"):
     """Save a ranker, then change what the file holds, with a checksum that is right."""
     save(fitted(name), path)
-    arrays, strings = read_tensors(path)
+    arrays, strings = read_arrays(path)
     arrays = {name: array.copy() for name, array in arrays.items()}
     state = json.loads(strings["state"])
     change(arrays, strings, state)
     strings["state"] = json.dumps(state)
-    write_tensors(path, arrays, strings)
+    write_arrays(path, arrays, strings)
 
 
 def put(target, key, value):

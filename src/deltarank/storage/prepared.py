@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.datasets import Preparation
-from deltarank.storage.models import load_with_extra, save
-from deltarank.storage.tensors import ModelFileError
+from deltarank.storage.models import ModelFileError, load_with_extra, save
 
 # A row's number, its labels, best first, and their scores.
 Ranking = tuple[int, list[Any], list[float]]
