@@ -174,7 +174,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             yield rows, columns, scores
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield blocks of checked rows and their scores, and tell how far it is."""
+        """Yield blocks of checked rows and their scores, with progress."""
         n_rows = _num_samples(X)
         with progress("scoring", n_rows) as done:
             for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes_))):

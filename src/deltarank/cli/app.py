@@ -1,4 +1,4 @@
-"""Commands; thin: parse, call, show. Heavy imports stay inside them, so that --help is instant."""
+"""The commands: parse, call, show. Heavy imports stay inside them, so that --help is instant."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ def deltarank(
 
 def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
-    # Told only when the error, and with it all that its traceback held in memory, is forgotten.
+    # Printed only after the error is freed, and with it all the memory its traceback held.
     problem = _run()
     typer.echo(f"deltarank: {problem}", err=True)
     raise SystemExit(1)
@@ -73,7 +73,7 @@ def _run() -> str:
 
 
 def _flush() -> None:
-    """Write out what is left; the interpreter, at its end, would fail with a traceback."""
+    """Flush standard output here: if the interpreter fails to at exit, it prints a traceback."""
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -23,9 +23,7 @@ def compare(
     data: options.TrainingData,
     rankers: Annotated[
         str,
-        typer.Option(
-            help="What to compare, joined by commas; the others are compared with the first."
-        ),
+        typer.Option(help="Rankers to compare, joined by commas; each is compared with the first."),
     ] = DEFAULT,
     test: Annotated[
         str | None, typer.Option(help="File of test rows; without it, cross-validation.")
@@ -36,7 +34,7 @@ def compare(
             min=2,
             show_default=False,
             help="Folds of the cross-validation, 5 by default; a data set of the catalogue is "
-            "cross-validated only if they are given, and else judged by its test rows.",
+            "cross-validated only if this is given, and otherwise judged by its test rows.",
         ),
     ] = None,
     out: Annotated[
@@ -56,10 +54,10 @@ def compare(
 ) -> None:
     """Compare rankers by their rank loss on held-out rows.
 
-    Every ranker is fitted to the same rows and judged row by row. Intervals of 95% are from a
-    bootstrap over rows, paired for differences; p is Wilcoxon's signed-rank test of the
-    differences. In cross-validation rows share training rows, so read intervals and p as a guide.
-    A fair comparison tunes all of them: --tune takes longer.
+    Every ranker is fitted to the same rows and judged row by row. Intervals of 95% come from a
+    bootstrap over rows, paired for differences; p is from Wilcoxon's signed-rank test of the
+    differences. In cross-validation folds share training rows, so take intervals and p as a guide.
+    A fair comparison tunes all rankers: --tune takes longer.
 
     \b
     Examples:
@@ -170,7 +168,7 @@ def _row(
     seconds: float,
     seed: int,
 ) -> Row:
-    """Sum up the losses of a ranker, and how they differ from those of the first."""
+    """Summarise the losses of a ranker, and how they differ from those of the first one."""
     from deltarank.core.statistics import paired_bootstrap, wilcoxon_p
 
     loss = paired_bootstrap(losses, 0.0, random_state=seed)

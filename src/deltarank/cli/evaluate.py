@@ -32,9 +32,9 @@ def evaluate(
 ) -> None:
     """Measure a model on rows whose labels are known.
 
-    Labels are taken from where they were in training, unless options say otherwise. A terminal gets
+    Labels are read from where they were in training, unless options say otherwise. A terminal gets
     a table of metrics and one of labels; a pipe gets both as lines of label, measure, value and
-    the ends of the interval, with the label empty for measures of all rows.
+    the ends of the interval, with an empty label for measures of all rows.
 
     \b
     Examples:
@@ -77,14 +77,14 @@ def measure(Y: Any, scores: "NDArray[Any]", *, n_draws: int, seed: int) -> list[
 
 
 def measure_labels(Y: Any, scores: "NDArray[Any]", classes: Any) -> list[Row]:
-    """Return how many rows have each label, the AUC, and where it stands in rows that have it."""
+    """Return, per label, the number of rows that have it, its AUC and its mean rank in them."""
     import numpy as np
     from scipy import sparse
     from scipy.stats import rankdata
 
     columns = sparse.csc_array(Y)
     counts = np.diff(columns.indptr)
-    positions = _mean_positions(Y, scores)
+    mean_ranks = _mean_ranks(Y, scores)
     rows = []
     for first in range(0, len(classes), LABELS_PER_BLOCK):
         ranks = rankdata(scores[:, first : first + LABELS_PER_BLOCK], axis=0)
@@ -96,14 +96,14 @@ def measure_labels(Y: Any, scores: "NDArray[Any]", classes: Any) -> list[Row]:
                     "label": str(classes[label]),
                     "rows": int(counts[label]),
                     "auc": _auc(ranks[:, offset], having),
-                    "mean place": float(positions[label]) if counts[label] else "",
+                    "mean place": float(mean_ranks[label]) if counts[label] else "",
                 }
             )
     return rows
 
 
 def _auc(ranks: "NDArray[Any]", having: "NDArray[Any]") -> float | str:
-    """Return how often a row with the label scores above one without it, ties half."""
+    """Return how often a row with the label scores above one without it; a tie counts half."""
     n_with, n_without = len(having), len(ranks) - len(having)
     if not n_with or not n_without:
         return ""
@@ -111,8 +111,8 @@ def _auc(ranks: "NDArray[Any]", having: "NDArray[Any]") -> float | str:
     return float(above / (n_with * n_without))
 
 
-def _mean_positions(Y: Any, scores: "NDArray[Any]") -> "NDArray[Any]":
-    """Return the mean place, from 1, of each label in the rows that have it; ties in the middle."""
+def _mean_ranks(Y: Any, scores: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the mean rank of each label, from 1, in the rows that have it; ties at their mean."""
     import numpy as np
 
     from deltarank.metrics.placement import place
@@ -125,7 +125,7 @@ def _mean_positions(Y: Any, scores: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def show_measures(overall: list[Row], by_label: list[Row], title: str) -> None:
-    """Print both tables on a terminal, lines of one form in a pipe."""
+    """Print two tables on a terminal; in a pipe, lines that all have the same columns."""
     from deltarank.cli.show import terminal
     from deltarank.paper.report.tables import to_table, to_tsv
 

@@ -26,10 +26,10 @@ def fit(
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:
-    """Fit a ranker to a file and keep it in a model file.
+    """Fit a ranker to a file and save it as a model file.
 
-    Text becomes TF-IDF, categories columns of 0 and 1, numbers come to one scale where the ranker
-    cares; the model file remembers all of it.
+    Text becomes TF-IDF, categories become columns of 0 and 1, and numbers are brought to one scale
+    where the ranker needs it; the model file remembers all of this.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def fit(
 
 
 def _require_writable(path: Path) -> None:
-    """Find out before the work, not after it, that the model cannot be kept."""
+    """Fail before the work, not after it, if the model cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -70,7 +70,7 @@ def _require_writable(path: Path) -> None:
 
 
 def describe(values: dict[str, Any]) -> str:
-    """Write parameters in a line.
+    """Format parameters as one line of text.
 
     Examples
     --------

@@ -21,7 +21,7 @@ ROWS_PER_TABLE = 1000
 def rank(
     model: options.ModelFile,
     data: options.NewData,
-    top: Annotated[int, typer.Option(min=1, help="How many labels a row, at most.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="How many labels per row, at most.")] = 5,
     output: Annotated[
         Literal["table", "jsonl", "csv"] | None,
         typer.Option(
@@ -36,10 +36,10 @@ def rank(
 ) -> None:
     """Rank the labels of each row of a file, most likely relevant first.
 
-    Labels in the file are not needed and not looked at; words and categories that the model has
-    not seen say nothing. Rows count from 0. Scores order the labels of a row.
+    Labels in the file are ignored, and so are words and categories that the model has not seen.
+    Rows are numbered from 0. Scores order the labels within a row.
 
-    Rows are read, ranked and printed some at a time, so a file may be larger than memory. Where one
+    Rows are read, ranked and printed some at a time, so a file may be larger than memory. If a row
     cannot be read, rows before it may have been printed; the exit status is then 1.
 
     \b
@@ -55,13 +55,13 @@ def rank(
     reading = options.Reading(source_format)
     blocks = read_blocks(data, ranker.preparation, reading, seed=seed)
     kind = output or ("table" if sys.stdout.isatty() else "jsonl")
-    # Rankings on the same terminal show by themselves how far it is.
+    # Rankings that scroll past on the same terminal already show the progress.
     with no_bars() if sys.stdout.isatty() else nullcontext():
         WRITERS[kind](_rankings(ranker, blocks, top), sys.stdout)
 
 
 def _rankings(model: "Model", blocks: Iterable[Any], top: int) -> "Iterator[Ranking]":
-    """Yield the best labels of each row of each block; a block is forgotten before the next."""
+    """Yield the best labels of each row; a block is freed before the next is read."""
     n_before = 0
     for X in blocks:
         for row, labels, scores in model.rankings(X, top):
@@ -79,7 +79,7 @@ def _write_json_lines(rankings: "Iterator[Ranking]", out: TextIO) -> None:
 def _write_csv(rankings: "Iterator[Ranking]", out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
     for row, labels, scores in rankings:
-        if row == 0:  # not before it is known that there are rows
+        if row == 0:  # only once there is a row to write
             writer.writerow(["row", "place", "label", "score"])
         for place, (label, score) in enumerate(zip(labels, scores, strict=True), start=1):
             writer.writerow([row, place, label, round(score, 6)])

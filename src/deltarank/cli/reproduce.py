@@ -32,12 +32,12 @@ def reproduce(
         Path, typer.Option(help="Folder for the report, rows (.jsonl), tables and figures.")
     ] = Path("results"),
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's own sizes: hours in place of minutes.")
+        bool, typer.Option("--full", help="The paper's own sizes: hours instead of minutes.")
     ] = False,
     labels: Annotated[
         int | None, typer.Option(min=2, help="Labels of the models of Figure 1.")
     ] = None,
-    noise: Annotated[float | None, typer.Option(help="Their noise, a standard deviation.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Standard deviation of their noise.")] = None,
     models: Annotated[int | None, typer.Option(min=1, help="How many models.")] = None,
     sizes: Annotated[
         str | None, typer.Option(help="Rows of their training sets, joined by commas.")
@@ -46,18 +46,20 @@ def reproduce(
         str | None,
         typer.Option(help="Grid of rounds of AB.MR and AB.MH, and of updates of LLLR."),
     ] = None,
-    stumps: Annotated[str | None, typer.Option(help="Grid of stumps a label of WBR-AB.")] = None,
+    stumps: Annotated[
+        str | None, typer.Option(help="Grid of stumps per label, for WBR-AB.")
+    ] = None,
     penalties: Annotated[
         str | None, typer.Option("--Cs", help="Grid of C of WBR-LR and BR.")
     ] = None,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Folds of the cross-validation that tunes.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of everything random.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
 ) -> None:
     """Redo the paper: run its experiments, print what they say and write a report.
 
-    Rows are saved as they come. Interrupted, the same command goes on where it stopped.
+    Rows are saved as they come. After an interruption, the same command resumes where it stopped.
     """
     changes = {
         "n_labels": labels,
@@ -165,7 +167,7 @@ def _set_up(preset: "Preset", full: bool, command: str) -> Section:
             "same rows; a run that was interrupted goes on where it stopped.",
             "Every parameter is chosen by cross-validation inside the training rows "
             f"({preset.folds} folds, spread evenly over labels), by rank loss; test rows decide "
-            f"nothing. Grids: C {_listed(preset.Cs)}; stumps a label {_listed(preset.stumps)}; "
+            f"nothing. Grids: C {_listed(preset.Cs)}; stumps per label {_listed(preset.stumps)}; "
             f"shared rounds or updates {_listed(preset.rounds)}. Those of stumps, rounds and "
             f"updates are {grids}.",
             "What the paper leaves open and what was chosen: "

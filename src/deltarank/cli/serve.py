@@ -9,7 +9,7 @@ import typer
 
 from deltarank.cli import options
 
-# Connections that wait while all threads rank; more are sent away at once with 503.
+# Connections that wait while all threads rank; any more are answered at once with status 503.
 MOST_CONNECTIONS = 1000
 SERVER: dict[str, Any] = {
     "log_level": "warning",
@@ -28,8 +28,8 @@ def serve(
     examples: Annotated[
         Path | None, typer.Option(help="File whose first rows the page offers to try.")
     ] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Most items a request.")] = 1000,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes a request.")] = 1 << 20,
+    max_rows: Annotated[int, typer.Option(min=1, help="Most items per request.")] = 1000,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes per request.")] = 1 << 20,
     timeout: Annotated[
         float, typer.Option(min=0.01, help="Most seconds for a request to come, and to be ranked.")
     ] = 10.0,
@@ -37,8 +37,8 @@ def serve(
 ) -> None:
     """Serve a model: rankings as JSON for programs, a page for people.
 
-    POST /rank ranks an item or several, GET /model describes the model, /health answers, /docs
-    documents. The model is read once: a file that is replaced later is served after a restart.
+    POST /rank ranks one item or several, GET /model describes the model, /health tells that the
+    server is up, /docs documents it. The model is read once: to serve a new file, restart.
     There is no encryption and no password: to be reached from outside, put it behind a proxy.
     Needs the extra: pip install 'deltarank[serve]'.
 
@@ -72,7 +72,7 @@ def serve(
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Known to be TCP, so that asyncio sends answers at once: without, each waits 40 ms for its end.
+    # Declared as TCP so that asyncio disables Nagle's algorithm: otherwise answers wait 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

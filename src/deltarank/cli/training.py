@@ -61,17 +61,17 @@ def make(recipe: Recipe, settings: Settings) -> Any:
 
 
 def final_ranker(fitted: Any) -> Any:
-    """Return the ranker itself where a search has found it."""
+    """Return the ranker that a search chose; a ranker that is no search is returned as it is."""
     for name in ("best_ranker_", "best_estimator_"):
         fitted = getattr(fitted, name, fitted)
     return fitted
 
 
 def chosen(ranker: Any) -> dict[str, Any]:
-    """Return the parameters that matter, as chosen or as set."""
+    """Return the values of the main parameters, as chosen or as set."""
     names = ("gamma_", "n_landmarks_", "C", "C_", "n_stumps", "n_iterations")
-    found = {n.removesuffix("_"): getattr(ranker, n) for n in names if hasattr(ranker, n)}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {n.removesuffix("_"): getattr(ranker, n) for n in names if hasattr(ranker, n)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def prepare(data: Data, scale: bool, reading: Reading, first_number: int) -> Preparation:

@@ -9,7 +9,7 @@ from scipy import sparse
 from deltarank.core.arrays import ArrayFileError, join_sparse, read_arrays, write_arrays
 from deltarank.core.files import is_unfinished, write_whole
 
-# Rises when blocks come to hold something else.
+# Raised when blocks come to hold something else.
 FORMAT = 3
 
 

@@ -1,4 +1,4 @@
-"""Rankers to files and back."""
+"""Save rankers to files, and load them."""
 
 import json
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from deltarank.core.arrays import ArrayFileError, Arrays, join_sparse, read_arra
 from deltarank.storage.plain import dumps, from_plain, to_plain
 from deltarank.storage.registry import REFUSED, STORED, Stored
 
-# Rises when files come to hold something that older releases would misread.
+# Raised when files hold something that older releases would misread.
 FORMAT = "1"
 _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 _COMMON = ("n_features_in_", "_form")
@@ -120,10 +120,10 @@ def load_with_extra(path: str | PathLike[str]) -> tuple[Any, Any]:
     """
     path = Path(path)
     arrays, strings = read_arrays(path, error=ModelFileError)
-    found = strings.get("deltarank_format")
-    if found != FORMAT:
+    version = strings.get("deltarank_format")
+    if version != FORMAT:
         raise ModelFileError(
-            path, f"this release reads model format {FORMAT}; the file has format {found!r}"
+            path, f"this release reads model format {FORMAT}; the file has format {version!r}"
         )
     try:
         return _restore(path, arrays, json.loads(strings["state"]))
@@ -182,7 +182,7 @@ def _check_common(path: Path, values: dict[str, Any], classes: Any, names: Any) 
 def _check_arrays(
     path: Path, entry: Stored, arrays: Arrays, values: dict[str, Any], n_classes: int
 ) -> None:
-    """Hold arrays to the kinds and dimensions of the entry, and to finite numbers."""
+    """Check that arrays have the kinds and dimensions of the entry, and finite numbers."""
     n_labels = 1 if values["_form"] == "binary" else n_classes
     sizes = {"m": n_labels, "d": values["n_features_in_"], "b": 3}
     for name, array in arrays.items():
@@ -204,7 +204,7 @@ def _check_arrays(
 
 
 def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:
-    """Return the names of what this fit has: all but some optional ones."""
+    """Return the names that this fit has: all but the optional ones it lacks."""
     return [name for name in names if name not in stored.optional or hasattr(ranker, name)]
 
 
@@ -213,7 +213,7 @@ def _to_sparse(path: Path, name: str, form: str, arrays: Arrays, n_columns: int)
     if form == "csr":
         kind, shape = sparse.csr_array, (len(arrays[f"{name}.indptr"]) - 1, n_columns)
     else:
-        # Rows that the file does not count are found by the check of shapes.
+        # The file holds no number of rows; the later check of shapes finds a wrong one.
         kind, shape = sparse.csc_array, (int(arrays["intercept_"].shape[0]), n_columns)
     try:
         return join_sparse(arrays, name, kind, shape)

@@ -61,9 +61,9 @@ class Model:
         return np.asarray(self.ranker.classes_)
 
     def find_label(self, name: str) -> Any:
-        """Return the label that a command calls so; numbers are typed like names."""
-        found = [label for label in self.classes.tolist() if str(label) == name]
-        return found[0] if found else name
+        """Return the label with this name; a label that is a number is named by its digits."""
+        matches = [label for label in self.classes.tolist() if str(label) == name]
+        return matches[0] if matches else name
 
     def scores(self, X: Any) -> NDArray[Any]:
         """Return one score per row and label, also where two classes share one."""
@@ -71,7 +71,7 @@ class Model:
         return scores
 
     def all_scores(self, X: Any) -> NDArray[Any]:
-        """Return the same, and tell how far it is."""
+        """Return the same, block by block, with progress."""
         blocks = self.ranker._score_blocks(self.ranker._check_rows(X))
         return np.concatenate([scores for _, scores in blocks])
 

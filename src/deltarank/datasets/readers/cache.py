@@ -12,7 +12,7 @@ from scipy import sparse
 from deltarank.core.arrays import ArrayFileError, join_sparse, read_arrays, write_arrays
 from deltarank.datasets.data import Data
 
-# Changes when readers come to read something differently.
+# Raised when readers or this file format change.
 VERSION = 3
 
 
@@ -46,7 +46,7 @@ def _save(kept: Path, stamp: str, data: Data) -> None:
 
 def _load(kept: Path, stamp: str) -> Data | None:
     try:
-        # Not mapped: whoever reads data may change them in place.
+        # Not mapped: whoever reads data may change it in place.
         arrays, strings = read_arrays(kept, mapped=False)
     except (FileNotFoundError, ArrayFileError):
         return None

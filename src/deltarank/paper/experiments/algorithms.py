@@ -6,7 +6,7 @@ from deltarank.recipes import RECIPES, Recipe, Tuning
 
 
 class Algorithm(NamedTuple):
-    """A recipe, and what a row weighs by its labels."""
+    """A recipe, and how rows are weighted by their labels."""
 
     recipe: Recipe
     description: str
@@ -35,7 +35,7 @@ ALGORITHMS = {
         RECIPES["adaboost-mr"], "AdaBoost.MR: pairwise, discrete votes, stumps shared by labels"
     ),
     "WBR-AB": Algorithm(
-        RECIPES["adaboost"], "weighted AdaBoost.M1 a label, entropy stumps as in Weka"
+        RECIPES["adaboost"], "weighted AdaBoost.M1 per label, entropy stumps as in Weka"
     ),
     "AB.MH": Algorithm(
         RECIPES["adaboost-mh"], "weighted AdaBoost.MH: the univariate loss with the stumps of AB.MR"
@@ -43,9 +43,9 @@ ALGORITHMS = {
     "LLLR": Algorithm(
         RECIPES["lllr"], "log-linear label ranking: pairwise, parallel updates from zero"
     ),
-    "WBR-LR": Algorithm(RECIPES["logistic"], "weighted logistic regression a label"),
+    "WBR-LR": Algorithm(RECIPES["logistic"], "weighted logistic regression per label"),
     "BR": Algorithm(
-        RECIPES["logistic"], "logistic regression a label, all rows weighing the same", "uniform"
+        RECIPES["logistic"], "logistic regression per label, all rows weighing the same", "uniform"
     ),
     "WBR-KLR": Algorithm(
         RECIPES["kernel"], "weighted logistic regression on a Nystrom map of the Gaussian kernel"
