@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from deltarank import LogisticRanker
-from deltarank.linear.rows.distributed import DistributedPass
+from deltarank.linear.rows.cluster import ClusterRows
 from measure import extra, row, run_sections, scaled, seconds, table, timed
 
 da, distributed = extra("dask", "dask.array"), extra("dask", "distributed")
@@ -84,20 +84,20 @@ def traffic():
 def measured_passes(there):
     """Return the bytes that each pass over all labels moved."""
     moved = []
-    plain = DistributedPass._losses
+    plain = ClusterRows.evaluate
 
-    def watched(self, coef, offset, problems):
+    def watched(self, coef, offset, problems, precision):
         before = loopback_bytes()
-        found = plain(self, coef, offset, problems)
-        if len(problems) == self.shape[0]:
+        found = plain(self, coef, offset, problems, precision)
+        if len(problems) == self.n_labels:
             moved.append(loopback_bytes() - before)
         return found
 
-    DistributedPass._losses = watched
+    ClusterRows.evaluate = watched
     try:
         LogisticRanker(**OPTIONS).fit(*there)
     finally:
-        DistributedPass._losses = plain
+        ClusterRows.evaluate = plain
     return moved
 
 

@@ -8,7 +8,7 @@ All but the last two need the real data sets in DELTARANK_DATA.
 """
 
 import time
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,9 @@ from deltarank import AdaBoostRanker, LogisticRankerCV, rank_loss
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.threads import n_threads
 from deltarank.core.weights import instance_weights
-from deltarank.linear.path import place, solve
+from deltarank.linear.fit import Options, solve_blocks, to_solution
+from deltarank.linear.objective import Objective
+from deltarank.linear.rows.place import place
 from deltarank.linear.solvers.precision import Precision
 from measure import LeftOut, extra, row, run_sections, scaled, seconds, table
 from real_data import load, standardized, unit_rows
@@ -75,7 +77,8 @@ def fit(name, X, labels, C, repeats, n_checked=4):
     for _ in range(scaled(repeats)):
         placing, data = synchronised(lambda: _placed(X, labels, weights, C))
         work = _counted(data)
-        solving, solution = synchronised(lambda data=data: solve(data, tol=TOL, max_iter=500))
+        solve = partial(solve_blocks, data, Options(TOL, 500), to_solution)
+        solving, solution = synchronised(solve)
         if best is None or placing + solving < best[0] + best[1]:
             best = placing, solving, dict(work)
     placing, solving, work = best
@@ -104,31 +107,26 @@ def fit(name, X, labels, C, repeats, n_checked=4):
 
 
 def _placed(X, labels, weights, C):
-    data = place(X, labels, weights, C=C, device="cuda")
-    if data.engine == "device":
+    data = Objective(place(X, labels, weights, device="cuda"), C=C)
+    if not data.rows.takes_newton:
         data.start(torch.arange(1, device=DEVICE))  # takes the sums of labels, once
     return data
 
 
 def _counted(data):
     """Count the cells that passes evaluate by precision."""
-    work = dict.fromkeys(Precision, 0)
-    if data.engine == "device_small":
-        every, derivatives = int(np.prod(data._costs.shape)), data.derivatives
+    work, rows = dict.fromkeys(Precision, 0), data.rows
+    evaluate, derivatives = rows.evaluate, rows.derivatives
 
-        def counted(points, careful=False):
-            work[Precision.EXACT] += every
-            return derivatives(points, careful)
+    def counted_evaluate(coef, offset, problems, precision):
+        work[precision] += rows.n_rows * len(problems)
+        return evaluate(coef, offset, problems, precision)
 
-        data.derivatives = counted
-        return work
-    plain, n_rows = data.evaluate, sum(len(block.weights) for block in data.blocks)
+    def counted_derivatives(points, problems, careful):
+        work[Precision.EXACT] += rows.n_rows * len(problems)
+        return derivatives(points, problems, careful)
 
-    def evaluate(points, problems, precision):
-        work[precision] += n_rows * len(problems)
-        return plain(points, problems, precision)
-
-    data.evaluate = evaluate
+    rows.evaluate, rows.derivatives = counted_evaluate, counted_derivatives
     return work
 
 

@@ -16,7 +16,9 @@ from deltarank import LogisticRanker, instance_weights, metrics, rank_loss, save
 from deltarank.core.labels import label_sets
 from deltarank.datasets import long_tailed
 from deltarank.linear.coefficients import pruned
-from deltarank.linear.path import place, problem_blocks, solve_block
+from deltarank.linear.fit import Options, blocks_of, solve
+from deltarank.linear.objective import Objective
+from deltarank.linear.rows.place import place
 from measure import (
     exponent,
     extra,
@@ -101,12 +103,12 @@ def _sampled(n, m, n_blocks):
     LogisticRanker(max_iter=2, tol=1.0, prune=0.1).fit(X[:500], Y[:500, :50])  # compile
     reset_peak()
     options = {"C": OPTIONS["C"], "penalize_intercept": OPTIONS["penalize_intercept"]}
-    data = place(X, label_sets(Y), instance_weights(Y), **options)
-    blocks = problem_blocks(data)
+    data = Objective(place(X, label_sets(Y), instance_weights(Y)), **options)
+    blocks = blocks_of(data)
     times, kept = [], []
     for i in ((np.arange(n_blocks) + 0.5) * len(blocks) / n_blocks).astype(int):
         start = time.perf_counter()
-        solution = solve_block(data, blocks[i], tol=OPTIONS["tol"], max_iter=500)
+        solution = solve(data, blocks[i], Options(OPTIONS["tol"], 500))
         coef, _ = pruned(data.to_features(solution.point)[0], OPTIONS["prune"])
         times.append(time.perf_counter() - start)
         kept.append(coef.nnz / len(blocks[i]))

@@ -124,6 +124,15 @@ def test_bins_that_cover_all_values_change_nothing(ranker):
     assert_array_equal(ranker.set_params(bins=256).fit(X, Y).decision_function(X), exact)
 
 
+@pytest.mark.parametrize("as_features", [np.asarray, sparse.csr_array])
+def test_missing_values_have_a_bin_beside_256_values(as_features):
+    x = np.append(np.arange(256.0), np.nan)[:, None]
+    low = np.append(np.arange(256) < 100, False)[:, None].astype(int)
+    ranker = AdaBoostRanker(n_stumps=1, bins=None).fit(as_features(x), np.hstack([low, 1 - low]))
+    assert_array_equal(ranker.thresholds_, 99.5)
+    assert_array_equal(np.sign(ranker.votes_[0, :, 0]), [1, -1, -1])
+
+
 def test_without_bins_every_midpoint_of_many_values_is_searched():
     x = RNG.permutation(700).astype(float)[:, None]
     y = (x < 0.5).astype(int)  # one row apart: no quantile of 256 has a cut there
@@ -138,7 +147,7 @@ def test_without_bins_every_midpoint_of_many_values_is_searched():
 @each_ranker
 def test_single_precision_finds_the_same_stumps(ranker, monkeypatch):
     double = ranker.fit(X, Y, SAMPLE_WEIGHT).decision_function(X)
-    monkeypatch.setattr(stump_search, "FLOAT64_CELLS", 0)
+    monkeypatch.setattr("deltarank.boosting.places.FLOAT64_CELLS", 0)
     single = ranker.fit(X, Y, SAMPLE_WEIGHT).decision_function(X)
     assert_allclose(single, double, rtol=1e-4, atol=1e-4)
 

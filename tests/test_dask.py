@@ -10,8 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from deltarank import LogisticRanker, LogisticRankerCV, instance_weights, metrics, rank_loss
-from deltarank.linear.rows.distributed import DistributedPass
+from deltarank import LogisticRanker, PairwiseRanker, instance_weights, metrics, rank_loss
+from deltarank.linear.rows import tables
+from deltarank.linear.rows.cluster import ClusterRows
 from deltarank.metrics import StreamingMetric
 
 dask = pytest.importorskip("dask")
@@ -58,7 +59,7 @@ def client():
 @pytest.fixture(autouse=True)
 def passes_over_row_blocks(monkeypatch):
     """Small data would be solved by another method here."""
-    monkeypatch.setattr("deltarank.linear.rows.small.LARGEST_TABLE", 0)
+    monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
 
 
 def assert_same(ranker, reference, atol=1e-5):
@@ -91,6 +92,19 @@ def test_coefficients_are_those_of_a_local_fit(client, form, options):
     assert_same(ranker, LogisticRanker(**options, **EXACT).fit(X, Y, COUNTS))
     assert ranker.n_features_in_ == 6
     assert_array_equal(ranker.classes_, np.arange(7))
+
+
+def test_unknown_labels_have_no_loss_on_workers_either(client):
+    labels = Y.astype(float)
+    labels[np.random.default_rng(5).random(Y.shape) < 0.2] = np.nan
+    ranker = LogisticRanker(**EXACT).fit(chunked(X), chunked(labels))
+    assert_same(ranker, LogisticRanker(**EXACT).fit(X, labels))
+
+
+@pytest.mark.parametrize("loss", ["exponential", "squared", "squared_hinge"])
+def test_every_loss_is_minimised_on_workers(client, loss):
+    ranker = LogisticRanker(loss=loss, **EXACT).fit(as_csr(X), chunked(Y))
+    assert_same(ranker, LogisticRanker(loss=loss, **EXACT).fit(X, Y), atol=1e-4)
 
 
 def test_float32_stays_float32(client):
@@ -238,7 +252,7 @@ class TestLoss:
     @pytest.mark.parametrize("n_killed", [1, 2])
     def test_a_fit_outlives_workers_killed_in_the_middle(self, client, monkeypatch, n_killed):
         n_passes = 0
-        plain = DistributedPass._losses
+        plain = ClusterRows.evaluate
 
         def killing(self, *args):
             nonlocal n_passes
@@ -247,20 +261,20 @@ class TestLoss:
                 TestLoss.kill(client, n_killed)
             return plain(self, *args)
 
-        monkeypatch.setattr(DistributedPass, "_losses", killing)
+        monkeypatch.setattr(ClusterRows, "evaluate", killing)
         ranker = LogisticRanker(**EXACT).fit(chunked(X), chunked(Y))
         assert n_passes > 3
         assert_same(ranker, LogisticRanker(**EXACT).fit(X, Y))
 
     def test_a_cluster_that_goes_away_is_named(self, monkeypatch):
         options = {"n_workers": 1, "processes": False, "dashboard_address": ":0"}
-        plain = DistributedPass._losses
+        plain = ClusterRows.evaluate
 
         def closing(self, *args):
             cluster.close()
             return plain(self, *args)
 
-        monkeypatch.setattr(DistributedPass, "_losses", closing)
+        monkeypatch.setattr(ClusterRows, "evaluate", closing)
         with (
             distributed.LocalCluster(**options) as cluster,
             distributed.Client(cluster),
@@ -285,11 +299,6 @@ class TestRefusals:
             (X, chunked(Y), r"X must be a Dask collection, as Y is; got ndarray"),
             (chunked(X), chunked(Y)[:, 0], r"Y must have shape \(n, columns\).*use Y.reshape"),
             (chunked(X), chunked(2 * Y), "in chunk .: Y must hold only 0 and 1; got 2"),
-            (
-                chunked(X),
-                chunked(np.where(Y, Y, np.nan)),
-                "Dask collections take no unknown labels",
-            ),
             (chunked(np.where(X > 100, np.nan, X)), chunked(Y), "in chunk .: Input X contains NaN"),
         ],
     )
@@ -319,8 +328,8 @@ class TestRefusals:
             LogisticRanker().fit(mixed, chunked(Y, (1000, 1000)))
 
     def test_rankers_that_need_all_rows_here_do_not_collect_them(self):
-        with pytest.raises(ValueError, match="which LogisticRankerCV does not take here"):
-            LogisticRankerCV().fit(chunked(X), chunked(Y))
+        with pytest.raises(ValueError, match="which PairwiseRanker does not take here"):
+            PairwiseRanker().fit(chunked(X), chunked(Y))
 
     def test_a_library_that_is_missing_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "distributed", None)
@@ -348,7 +357,7 @@ SMALL_SHARE = {"distributed.worker.memory.target": 0.03}
 def test_data_larger_than_memory(tmp_path, monkeypatch, n_chunks, limit, config):
     """Chunks that do not fit are written to disk and read again in every pass."""
     rows, on_disk = 50_000, []
-    plain = DistributedPass._losses
+    plain = ClusterRows.evaluate
 
     def watched(self, *args):
         found = plain(self, *args)
@@ -356,7 +365,7 @@ def test_data_larger_than_memory(tmp_path, monkeypatch, n_chunks, limit, config)
         on_disk.append(sum(path.stat().st_size for path in files))
         return found
 
-    monkeypatch.setattr(DistributedPass, "_losses", watched)
+    monkeypatch.setattr(ClusterRows, "evaluate", watched)
 
     def features(number):
         generator = np.random.default_rng(number)

@@ -9,13 +9,16 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
+from deltarank.boosting import places
 from deltarank.core import devices
 from deltarank.core.labels import label_sets
+from deltarank.linear.coordinates import Coordinates
+from deltarank.linear.objective import Objective
 from deltarank.linear.solvers.precision import Precision
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
-from deltarank.linear.rows.device import DevicePass  # noqa: E402  needs torch
-from deltarank.linear.rows.device_curvature import sampled_hessians  # noqa: E402
+from deltarank.linear.rows import cuda, cuda_layout, cuda_tables  # noqa: E402  needs torch
+from deltarank.linear.rows.cuda import DeviceRows  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N, D, M = 3000, 12, 15
@@ -30,7 +33,7 @@ def on_device(monkeypatch, request):
     """Let "cuda" stand for torch's CPU device, and no product be too small for it."""
     torch.set_num_threads(1)
     if request.param == "lbfgs":
-        monkeypatch.setattr("deltarank.linear.rows.device_small.LARGEST_WORK", 0)
+        monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
     monkeypatch.setattr(
         devices, "find_device", lambda name: None if name == "cpu" else torch.device("cpu")
     )
@@ -98,8 +101,8 @@ def test_rows_without_weight_change_nothing():
 def test_small_blocks_change_nothing(monkeypatch, features):
     data = X if features == "dense" else SPARSE
     whole = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
-    monkeypatch.setattr("deltarank.linear.rows.device_layout.ROWS_PER_BLOCK", 700)
-    monkeypatch.setattr("deltarank.linear.rows.device.CELLS_PER_BLOCK", 100 * M)
+    monkeypatch.setattr(cuda_layout, "ROWS_PER_BLOCK", 700)
+    monkeypatch.setattr(cuda, "CELLS_PER_BLOCK", 100 * M)
     blocks = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
     assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)
 
@@ -107,7 +110,7 @@ def test_small_blocks_change_nothing(monkeypatch, features):
 @pytest.mark.usefixtures("on_device")
 def test_labels_in_blocks_change_nothing(monkeypatch):
     whole = LogisticRanker(device="cuda").fit(X, Y)
-    monkeypatch.setattr("deltarank.linear.path.BYTES_PER_DEVICE_BLOCK", 4 * 13 * 144)
+    monkeypatch.setattr(DeviceRows, "bytes_per_block", 4 * 13 * 144)
     blocks = LogisticRanker(device="cuda").fit(X, Y)
     assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)
 
@@ -174,10 +177,8 @@ def test_devices_that_are_not_there_are_named(monkeypatch):
 
 @pytest.mark.usefixtures("on_device")
 def test_too_little_memory_takes_smaller_blocks_and_then_says_so(monkeypatch):
-    from deltarank.linear.rows.device import DevicePass
-
-    monkeypatch.setattr("deltarank.linear.rows.device_small.LARGEST_WORK", 0)
-    sizes, plain = [], DevicePass._evaluate
+    monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
+    sizes, plain = [], DeviceRows._evaluate
 
     def fits_below(limit):
         def evaluate(self, *args):
@@ -189,10 +190,10 @@ def test_too_little_memory_takes_smaller_blocks_and_then_says_so(monkeypatch):
         return evaluate
 
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    monkeypatch.setattr(DevicePass, "_evaluate", fits_below(2**22))
+    monkeypatch.setattr(DeviceRows, "_evaluate", fits_below(2**22))
     assert LogisticRanker(device="cuda").fit(X, Y).converged_.all()
     assert sizes[0] > 2**22 >= sizes[-1]
-    monkeypatch.setattr(DevicePass, "_evaluate", fits_below(0))
+    monkeypatch.setattr(DeviceRows, "_evaluate", fits_below(0))
     with pytest.raises(MemoryError, match="too little memory for 15 labels and 12 features"):
         LogisticRanker(device="cuda").fit(X, Y)
 
@@ -233,7 +234,7 @@ def _with_holes(x):
 )
 def test_stumps_are_those_of_the_kernels(data, options, monkeypatch):
     # The kernels too take float32 here, and call splits equal that differ by less than 1e-6.
-    monkeypatch.setattr("deltarank.boosting.search.FLOAT64_CELLS", 0)
+    monkeypatch.setattr(places, "FLOAT64_CELLS", 0)
     labels = Y[: data.shape[0]]
     ours = AdaBoostRanker(n_stumps=8, **options).fit(data, labels)
     other = AdaBoostRanker(n_stumps=8, device="cuda", **options).fit(data, labels)
@@ -255,34 +256,45 @@ def test_unknown_labels_have_no_weight_on_the_device():
     assert_allclose(other.decision_function(X), ours.decision_function(X), rtol=1e-3, atol=1e-3)
 
 
-def placed(data, labels, **options):
+def objective_of(data, labels, penalize_intercept=False, **options):
     weights = RNG.uniform(0.5, 2, N)
-    given = {"C": 3.0, "device": "cpu", **options}
-    return DevicePass(data, label_sets(labels), weights, **given)
+    rows = DeviceRows(data, label_sets(labels), weights, device=torch.device("cpu"), **options)
+    coordinates = Coordinates.rotated(rows.moments(), rows)
+    return Objective(rows, C=3.0, penalize_intercept=penalize_intercept, coordinates=coordinates)
 
 
+def hessians_of(objective, points, problems):
+    diagonals = objective.evaluate(points, problems, Precision.DOUBLE).diagonal
+    hessians, owner = objective.hessians(points, problems, diagonals)
+    return hessians[owner]
+
+
+@pytest.mark.parametrize("on_device", ["lbfgs"], indirect=True)
+@pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize(
     "options", [{}, {"penalize_intercept": True}, {"positive_cost": 3.0}], ids=str
 )
 @pytest.mark.parametrize("case", ["dense", "sparse", "unknown labels", "folds"])
 def test_hessians_are_the_slopes_of_gradients(monkeypatch, case, options):
-    monkeypatch.setattr("deltarank.linear.rows.device_curvature.ROWS_PER_VARIABLE", N)
+    monkeypatch.setattr(cuda, "ROWS_PER_VARIABLE", N)
     labels = Y.astype(float)
     if case == "unknown labels":
         labels[RNG.random(Y.shape) < 0.2] = np.nan
-    data = placed(SPARSE[:, :30] if case == "sparse" else X, labels, **options)
+    objective = objective_of(SPARSE[:, :30] if case == "sparse" else X, labels, **options)
     if case == "folds":
-        data = data.with_folds(np.arange(N) % 3)
+        objective = objective.with_folds(np.arange(N) % 3)
+        # Folds of a frequent label would share one.
+        monkeypatch.setattr(objective.rows, "frequencies", np.zeros(M))
     problems = torch.tensor([1, 4, 14])
-    points = torch.as_tensor(RNG.normal(scale=0.1, size=(3, data.shape[1]))) * 0.3
-    found = sampled_hessians(data, points, problems)
-    for place in (0, data.shape[1] // 2, data.shape[1] - 1):
+    points = torch.as_tensor(RNG.normal(scale=0.1, size=(3, objective.shape[1]))) * 0.3
+    found = hessians_of(objective, points, problems)
+    for place in (0, objective.shape[1] // 2, objective.shape[1] - 1):
         # Sums in float64 allow a step so small that the gradient is straight along it.
         h = 1e-4
         aside = torch.zeros_like(points)
         aside[:, place] = h
         gradients = [
-            data.evaluate(points + sign * aside, problems, Precision.DOUBLE).gradient
+            objective.evaluate(points + sign * aside, problems, Precision.DOUBLE).gradient
             for sign in (1, -1)
         ]
         slopes = (gradients[0] - gradients[1]) / (2 * h)
@@ -290,14 +302,15 @@ def test_hessians_are_the_slopes_of_gradients(monkeypatch, case, options):
         assert_allclose(found[:, :, place], slopes, atol=1e-4 * size)
 
 
-def test_sampled_hessians_are_about_right():
-    data = placed(X, Y)
+@pytest.mark.parametrize("on_device", ["lbfgs"], indirect=True)
+@pytest.mark.usefixtures("on_device")
+def test_sampled_hessians_are_about_right(monkeypatch):
+    objective = objective_of(X, Y)
     problems = torch.arange(M)
     points = torch.as_tensor(RNG.normal(scale=0.1, size=(M, D + 1)))
-    sampled = sampled_hessians(data, points, problems)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltarank.linear.rows.device_curvature.ROWS_PER_VARIABLE", N)
-        exact = sampled_hessians(data, points, problems)
+    sampled = hessians_of(objective, points, problems)
+    monkeypatch.setattr(cuda, "ROWS_PER_VARIABLE", N)
+    exact = hessians_of(objective, points, problems)
     factors = torch.linalg.cholesky(exact)
     seen = torch.linalg.solve_triangular(factors, sampled, upper=False)
     seen = torch.linalg.solve_triangular(factors, seen.mT, upper=False)

@@ -15,6 +15,7 @@ from deltarank import LogisticRanker, explain, load, rank_loss, save, top_featur
 from deltarank.core.arrays import read_arrays, write_arrays
 from deltarank.datasets import long_tailed
 from deltarank.linear.coefficients import linear_scores, pruned
+from deltarank.linear.rows.local import LocalRows
 from deltarank.storage import ModelFileError
 
 X, Y = long_tailed(800, 1200, 90, random_state=0)
@@ -24,7 +25,7 @@ LENGTHS = np.sqrt(X.multiply(X).sum(axis=1))
 @pytest.fixture(autouse=True)
 def narrow_blocks(monkeypatch):
     """Blocks of 12 labels, so that there are several."""
-    monkeypatch.setattr("deltarank.linear.path.BYTES_PER_BLOCK", 12 * 1201 * 144)
+    monkeypatch.setattr(LocalRows, "bytes_per_block", 12 * 1201 * 144)
 
 
 class TestPruning:
@@ -114,10 +115,11 @@ class TestPruning:
 
 KILLED = """
 import sys, time
-import deltarank.linear.path as path, deltarank.linear.checkpoint as checkpoint
+import deltarank.linear.checkpoint as checkpoint
+from deltarank.linear.rows.local import LocalRows
 from deltarank import LogisticRanker, save
 from deltarank.datasets import long_tailed
-path.BYTES_PER_BLOCK = 12 * 1201 * 144
+LocalRows.bytes_per_block = 12 * 1201 * 144
 X, Y = long_tailed(800, 1200, 90, random_state=0)
 plain = checkpoint.Checkpoint.save
 def slow(self, number, arrays):

@@ -146,15 +146,24 @@ DIGITS = {
 
 @pytest.mark.parametrize("precision", list(Precision), ids=lambda p: p.name)
 @pytest.mark.parametrize("positive_cost", [1.0, 3.0])
-def test_each_precision_has_the_digits_that_it_promises(sample, precision, positive_cost, rng):
-    from deltarank.linear.rows.device import DevicePass
+def test_each_precision_has_the_digits_that_it_promises(
+    sample, precision, positive_cost, rng, monkeypatch
+):
+    from deltarank.linear.coordinates import Coordinates
+    from deltarank.linear.objective import Objective
+    from deltarank.linear.rows import cuda_tables
+    from deltarank.linear.rows.cuda import DeviceRows
 
     X, Y = sample
     # Already standardised and as float32 as the device holds them, so that rounding of X is none.
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
     weights = rng.uniform(0.5, 2, N)
     costs = np.full(N, positive_cost)
-    data = DevicePass(X, label_sets(Y), weights, C=3.0, positive_cost=positive_cost, device="cuda")
+    device = torch.device("cuda")
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda_tables, "LARGEST_WORK", 0)
+        rows = DeviceRows(X, label_sets(Y), weights, positive_cost=positive_cost, device=device)
+    data = Objective(rows, C=3.0, coordinates=Coordinates.rotated(rows.moments(), rows))
     point = on_gpu(rng.normal(scale=0.1, size=data.shape))
     found = data.evaluate(point, torch.arange(M, device="cuda"), precision)
     coef, intercept = data.to_features(point)
@@ -187,10 +196,10 @@ OPTIONS = [
 def test_a_fit_reaches_the_minimum_of_the_cpu(
     sample, words, features, options, solver, monkeypatch
 ):
-    from deltarank.linear.rows import device_small
+    from deltarank.linear.rows import cuda_tables
 
     if solver == "lbfgs":
-        monkeypatch.setattr(device_small, "LARGEST_WORK", 0)
+        monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
     X, Y = sample
     data = X if features == "dense" else words
     ours = LogisticRanker(**options, tol=1e-9).fit(data, Y)

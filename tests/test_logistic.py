@@ -18,7 +18,8 @@ from sklearn.preprocessing import StandardScaler
 
 from deltarank import LogisticRanker, WeightedBinaryRelevance, instance_weights, rank_loss
 from deltarank.core.labels import label_sets
-from deltarank.linear.rows.local import LocalPass
+from deltarank.linear.rows import tables
+from deltarank.linear.rows.local import LocalRows
 from deltarank.metrics import get_scorer
 
 
@@ -36,7 +37,7 @@ X, Y = problem()
 def engine(request, monkeypatch):
     """Run every test on both ways of solving: small data would never see the second."""
     if request.param == "passes over row blocks":
-        monkeypatch.setattr("deltarank.linear.rows.small.LARGEST_TABLE", 0)
+        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
 
 
 def objectives(ranker_coef, intercept, X, Y, weights, C, positive_cost=1.0, penalty_b=False):
@@ -390,16 +391,16 @@ def test_sparse_passes_of_any_width_are_the_sums_they_stand_for(n_labels):
     x = sparse.random_array((700, 60), density=0.15, format="csr", rng=rng)
     y = sparse.random_array((700, n_labels), density=0.02, format="csr", rng=rng) > 0
     weights = rng.uniform(0, 2, 700) * (rng.random(700) > 0.1)
-    data = LocalPass.over(x, label_sets(y), weights, C=1.0)
+    data = LocalRows(x, label_sets(y), weights)
     coef, offset = rng.normal(size=(n_labels, 60)), rng.normal(size=n_labels)
     chosen = np.flatnonzero(rng.random(n_labels) < 0.9)
-    sums, gradient = data._losses(coef[chosen], offset[chosen], chosen)
-    dense, mean = x.toarray(), data.matrix.coordinates.center
-    scores = (dense - mean) @ coef[chosen].T + offset[chosen]
+    *sums, gradient = data.evaluate(coef[chosen], offset[chosen], chosen)
+    centred = x.toarray() - np.average(x.toarray(), axis=0, weights=weights)
+    scores = centred @ coef[chosen].T + offset[chosen]
     chances = 1 / (1 + np.exp(-scores))
     relevant = y.toarray()[:, chosen]
     residuals = weights[:, None] * (chances - relevant)
     losses = weights @ np.logaddexp(0, np.where(relevant, -scores, scores))
     expected = [losses, weights @ (chances * (1 - chances)), residuals.sum(axis=0)]
     assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
-    assert_allclose(gradient, residuals.T @ dense, rtol=1e-4, atol=1e-4)
+    assert_allclose(gradient, residuals.T @ centred, rtol=1e-4, atol=1e-4)

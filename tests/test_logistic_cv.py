@@ -7,6 +7,8 @@ from scipy import sparse
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from deltarank import LabelStratifiedKFold, LogisticRanker, LogisticRankerCV, rank_loss
+from deltarank.linear import logistic_cv
+from deltarank.linear.rows import tables
 from deltarank.metrics import get_scorer
 
 RNG = np.random.default_rng(0)
@@ -19,7 +21,7 @@ CS = [1e-3, 1e-2, 1e-1, 1.0]
 @pytest.fixture(params=["Newton on small data", "passes over row blocks"], autouse=True)
 def engine(request, monkeypatch):
     if request.param == "passes over row blocks":
-        monkeypatch.setattr("deltarank.linear.rows.small.LARGEST_TABLE", 0)
+        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
 
 
 def one_by_one(splits, **options):
@@ -37,7 +39,7 @@ def one_by_one(splits, **options):
 )
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_the_shared_job_gives_what_single_fits_give(cv, form, monkeypatch):
-    monkeypatch.setattr("deltarank.linear.logistic_cv.VALIDATION_TOL", 1e-7)
+    monkeypatch.setattr(logistic_cv, "VALIDATION_TOL", 1e-7)
 
     def everything(labels):  # single fits would normalise each split's weights anew
         return np.ones(labels.shape[0])
@@ -55,7 +57,7 @@ def test_the_shared_job_gives_what_single_fits_give(cv, form, monkeypatch):
 
 def test_the_loose_tolerance_of_validation_moves_scores_less_than_folds_differ(monkeypatch):
     loose = LogisticRankerCV(random_state=0).fit(X, Y).cv_results_
-    monkeypatch.setattr("deltarank.linear.logistic_cv.VALIDATION_TOL", 1e-6)
+    monkeypatch.setattr(logistic_cv, "VALIDATION_TOL", 1e-6)
     tight = LogisticRankerCV(random_state=0).fit(X, Y).cv_results_
     moved = np.abs(loose["mean_test_score"] - tight["mean_test_score"])
     assert (moved < tight["std_test_score"] / np.sqrt(5)).all()

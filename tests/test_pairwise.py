@@ -1,5 +1,8 @@
 """Pairwise losses against the loop over pairs, finite differences and the theory."""
 
+import os
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -53,6 +56,39 @@ def test_a_loss_is_the_sum_over_pairs(name, m):
     assert_allclose(losses, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", PAIRWISE)
+def test_a_row_whose_pairs_weigh_nothing_has_no_loss(name):
+    Y, scores = random_rows(9, m=30)
+    weights = np.ones((len(Y), 2))
+    weights[::2, 0] = 0.0
+    losses, residuals = evaluate(PAIRWISE[name], Y, scores, weights)
+    assert_array_equal(losses[::2], 0)
+    assert_array_equal(residuals[::2], 0)
+
+
+MEASURE_AND_COUNT = """
+import sys
+from deltarank.metrics import pairwise_loss
+from deltarank.metrics.kernels.pairwise import PAIRWISE
+for name in sys.argv[1:]:
+    hits = PAIRWISE[name].stats.cache_hits
+    print(pairwise_loss([[1, 0, 0]], [[1.0, 0.0, 3.0]], loss=name), sum(hits.values()))
+"""
+
+
+def test_compiled_losses_are_found_again_by_another_process(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    outputs = []
+    # In the other order: a loss must not be found under the name of another.
+    for names in (["linear", "squared"], ["squared", "linear"]):
+        command = [sys.executable, "-c", MEASURE_AND_COUNT, *names]
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        outputs.append(dict(zip(names, done.stdout.split("\n"), strict=False)))
+    # Margins are 1 and -2, and a pair of three labels counts a half.
+    assert outputs[0] == {"linear": "0.5 0", "squared": "4.5 0"}
+    assert outputs[1] == {"linear": "0.5 1", "squared": "4.5 1"}
+
+
 @pytest.mark.parametrize(
     ("name", "m"), [*((name, 7) for name in [*PAIRWISE, "rounded_hinge"]), ("logistic", 30)]
 )
@@ -75,8 +111,8 @@ def test_a_row_of_scores_far_apart_does_not_disturb_its_neighbours():
     scores[5, 3] = 1e5
     losses, residuals = evaluate(PAIRWISE["logistic"], Y, scores)
     rest = np.arange(len(Y)) != 5
-    assert_allclose(losses[rest], alone[0][rest], rtol=1e-14)
-    assert_allclose(residuals[rest], alone[1][rest], rtol=1e-12)
+    assert_array_equal(losses[rest], alone[0][rest])
+    assert_array_equal(residuals[rest], alone[1][rest])
     assert_allclose(losses[5], loss_by_pairs("logistic", Y[5], scores[5]), rtol=1e-12)
 
 

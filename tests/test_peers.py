@@ -146,7 +146,7 @@ class TestModels:
             assert_allclose(ours.intercept_[label], peer.intercept_[0], atol=2e-4)
 
     def test_newton_by_hand(self):
-        ours = LogisticRanker(C=2.0, weight="uniform").fit(self.X, self.Y)
+        ours = LogisticRanker(C=2.0, weight="uniform", tol=1e-10).fit(self.X, self.Y)
         x = np.column_stack([self.X, np.ones(400)])[self.ranked]
         penalty = np.diag([0.5] * 5 + [0.0])
         for label in range(4):

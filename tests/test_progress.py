@@ -105,16 +105,16 @@ def test_the_share_of_an_l_bfgs_fit_is_about_that_of_its_passes(heard, sample):
     def counting(title):
         yield lambda share: at.append((share, n_passes[0]))
 
-    from deltarank.linear.rows.local import LocalPass
+    from deltarank.linear.rows.local import LocalRows
 
-    evaluate = LocalPass.value_and_gradient
+    evaluate = LocalRows.evaluate
 
-    def counted(self, points, problems):
+    def counted(self, coef, offset, problems, precision):
         n_passes[0] += len(problems)
-        return evaluate(self, points, problems)
+        return evaluate(self, coef, offset, problems, precision)
 
     with pytest.MonkeyPatch.context() as patch, listening(counting):
-        patch.setattr(LocalPass, "value_and_gradient", counted)
+        patch.setattr(LocalRows, "evaluate", counted)
         LogisticRanker(C=10).fit(*sample)
     shares, work = np.array(at).T
     assert np.abs(shares - work / work[-1]).max() < 0.4

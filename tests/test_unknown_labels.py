@@ -29,6 +29,7 @@ from deltarank import (
 from deltarank.core import devices
 from deltarank.core.labels import label_sets
 from deltarank.datasets import write_libsvm
+from deltarank.linear.rows import tables
 from deltarank.metrics import StreamingMetric
 from oracles import mean_over_tie_orders, rank_loss_by_pairs
 
@@ -160,12 +161,14 @@ def engine(request, monkeypatch):
     """Make a ranker use one engine, whatever the size of the data."""
     options = {}
     if request.param != "small":
-        monkeypatch.setattr("deltarank.linear.path.is_small", lambda *sizes: False)
+        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
     if request.param.startswith("device"):
         torch = pytest.importorskip("torch", reason="needs PyTorch")
         torch.set_num_threads(1)
         if request.param == "device lbfgs":
-            monkeypatch.setattr("deltarank.linear.rows.device_small.LARGEST_WORK", 0)
+            from deltarank.linear.rows import cuda_tables
+
+            monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
         to_cpu = lambda name: None if name == "cpu" else torch.device("cpu")  # noqa: E731
         monkeypatch.setattr(devices, "find_device", to_cpu)
         options["device"] = "cuda"

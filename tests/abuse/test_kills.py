@@ -23,11 +23,11 @@ FITTED = ("coef_", "intercept_", "n_iter_", "objective_", "converged_", "prune_e
 # A fit that keeps its blocks is killed again and again, at first early, and at last let be.
 KILL_FITS = """
 import os, random, signal, sys, time
-import deltarank.linear.path as path
+from deltarank.linear.rows.local import LocalRows
 from deltarank import LogisticRanker
 from deltarank.datasets import long_tailed
 
-path.BYTES_PER_BLOCK = 6 * 1201 * 144
+LocalRows.bytes_per_block = 6 * 1201 * 144
 X, Y = long_tailed(800, 1200, 90, random_state=0)
 options = dict(C=10.0, prune=0.1)
 began = time.perf_counter()

@@ -95,7 +95,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if is_chunked(X):
             raise ValueError(
                 f"X is a Dask collection, which {type(self).__name__} does not take here; "
-                "LogisticRanker.fit does, and X.compute() makes it an array"
+                "LogisticRanker.fit and AdaBoostRanker.fit do, and X.compute() makes it an array"
             )
         checked = validate_data(
             self,

@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from deltarank.boosting.bins import bin_features
+from deltarank.boosting.chunked import placed_stumps
 from deltarank.boosting.kernels.splits import CRITERIA
 from deltarank.boosting.kernels.votes import predict_label_votes
-from deltarank.boosting.label_search import place_stumps
+from deltarank.boosting.label_search import LabelStumps, place_stumps
 from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.choices import choose
+from deltarank.core.chunks import is_chunked
 from deltarank.core.labels import LabelSets
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
@@ -74,6 +76,11 @@ class AdaBoostRanker(StumpRanker):
     Missing values (NaN) are a third branch of every stump. Entries that a sparse X does not store
     are zeros, not missing.
 
+    `fit` takes Dask arrays and data frames cut by rows, chunks of X dense or sparse. Rows stay on
+    the workers: votes go there, histograms come back. Stumps are those of a local fit as long as no
+    feature has more than 4,096 distinct values; of a feature with more, chunks send summaries, and
+    each time these are made or merged a quantile moves by less than 1/4096 of the rows.
+
     See Also
     --------
     AdaBoostMH : The same loss with stumps shared by all labels.
@@ -122,13 +129,27 @@ class AdaBoostRanker(StumpRanker):
         super()._check_numbers()
         choose(CRITERIA, self.criterion, "criterion")
 
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
+        if not (is_chunked(X) or is_chunked(y)):
+            yield from super()._fit_rows(X, y, sample_weight, stages)
+            return
+        with placed_stumps(self, X, y, sample_weight) as (engine, constants, total):
+            self.constants_ = constants
+            yield from self._rounds(engine, len(constants), total, stages)
+
     def _boost(
         self, X: Any, labels: LabelSets, weights: NDArray[np.float64], stages: list[int]
     ) -> Iterator[None]:
         bins = bin_features(X, self.bins)
         engine = place_stumps(bins, labels, weights, self.criterion, self.device)
-        shift = np.full(engine.n_places, np.log(weights.sum()))
-        active = np.arange(engine.n_places) < labels.n_labels
+        yield from self._rounds(engine, labels.n_labels, float(weights.sum()), stages)
+
+    def _rounds(
+        self, engine: LabelStumps, n_labels: int, total: float, stages: list[int]
+    ) -> Iterator[None]:
+        """Boost labels whose rows weigh `total` together, and keep the stumps at every stage."""
+        shift = np.full(engine.n_places, np.log(total))
+        active = np.arange(engine.n_places) < n_labels
         rounds: list[tuple[NDArray[Any], ...]] = []
         votes = np.zeros((3, engine.n_places))
         for stage in stages:
@@ -149,7 +170,7 @@ class AdaBoostRanker(StumpRanker):
                     votes = np.where(kept, votes, 0.0)
                     if not rounds:
                         self.first_votes_ = engine.to_labels(leaves.log_odds())
-                    thresholds = bins.threshold(stumps.feature, stumps.cut)
+                    thresholds = engine.cuts.threshold(stumps.feature, stumps.cut)
                     made = (stumps.feature, thresholds, 2 * votes, leaves.normalizers(votes), kept)
                     rounds.append(made)
                     done(len(rounds) - before)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from deltarank.base.targets import Targets
 from deltarank.boosting.bins import bin_features
+from deltarank.boosting.choice import Stumps
 from deltarank.boosting.kernels.votes import predict_shared_votes
 from deltarank.boosting.losses import LabelLoss, Loss, PairLoss
-from deltarank.boosting.search import Stumps, StumpSearch, Tiles
+from deltarank.boosting.search import StumpSearch, Tiles
 from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets

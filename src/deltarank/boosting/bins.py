@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.boosting.kernels.histograms import fill_dense, fill_listed, fill_sparse
+from deltarank.boosting.values import MOST_BINS, Values, by_columns, each_feature
 from deltarank.core.threads import run
 
-# As many as a byte tells apart; missing values need one of them.
-MOST_BINS = 256
 
-
-class Bins(ABC):
-    """Bin codes of all rows and the thresholds between bins.
+class Cuts:
+    """Where features are cut into bins.
 
     Attributes
     ----------
@@ -30,20 +28,55 @@ class Bins(ABC):
         Number of bins of each feature without the one for missing values.
     n_bins : int
         Lines of a histogram: enough for the values of any feature, and a line behind them.
+    first_lines : array of shape (d + 1,)
+        Where a feature's lines begin in packed histograms, in which it has only those it needs.
     """
-
-    # Whether the cells of relevant labels must be kept for all rows, not only where there are any.
-    needs_every_row = False
 
     def __init__(self, thresholds: list[NDArray[np.float64]]) -> None:
         self.thresholds = thresholds
         self.n_values = np.array([len(cuts) + 1 for cuts in thresholds])
         self.n_bins = int(self.n_values.max()) + 1
+        self.first_lines = np.concatenate([[0], np.cumsum(self.n_values + 1)])
 
     @property
     def n_features(self) -> int:
         """Number of features."""
         return len(self.thresholds)
+
+    def threshold(self, features: NDArray[Any], cuts: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the threshold above bin `cuts` of each feature; above the last, infinity."""
+        found = [
+            self.thresholds[feature][cut] if cut < len(self.thresholds[feature]) else np.inf
+            for feature, cut in zip(features, cuts, strict=True)
+        ]
+        return np.array(found, np.float64)
+
+    def pack(self, padded: NDArray[Any], features: slice, packed: NDArray[Any]) -> None:
+        """Write histograms (2, lines, lanes) of some features to their place in packed ones."""
+        packed[:, self._packed_lines(features)] = padded[:, self._used_lines(features)]
+
+    def padded(self, packed: NDArray[Any], features: slice) -> NDArray[Any]:
+        """Return the histograms of some features with `n_bins` lines each, as kernels want them."""
+        n_lines = (features.stop - features.start) * self.n_bins
+        histograms = np.zeros((2, n_lines, packed.shape[2]), packed.dtype)
+        histograms[:, self._used_lines(features)] = packed[:, self._packed_lines(features)]
+        return histograms
+
+    def _packed_lines(self, features: slice) -> slice:
+        return slice(self.first_lines[features.start], self.first_lines[features.stop])
+
+    def _used_lines(self, features: slice) -> NDArray[np.int64]:
+        is_used = np.arange(self.n_bins) <= self.n_values[features][:, None]
+        return np.flatnonzero(is_used)
+
+
+class Bins(Cuts, ABC):
+    """Bin codes of all rows, in an array `codes`."""
+
+    codes: NDArray[Any]
+
+    # Whether the cells of relevant labels must be kept for all rows, not only where there are any.
+    needs_every_row = False
 
     @abstractmethod
     def columns(self, features: Any) -> NDArray[Any]:
@@ -57,22 +90,14 @@ class Bins(ABC):
     def fill_relevant(self, features: slice, rows: Any, cells: Any, histograms: Any) -> None:
         """Set the histograms over the listed rows (all, if `needs_every_row`)."""
 
-    def threshold(self, features: NDArray[Any], cuts: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the threshold above bin `cuts` of each feature; above the last, infinity."""
-        found = [
-            self.thresholds[feature][cut] if cut < len(self.thresholds[feature]) else np.inf
-            for feature, cut in zip(features, cuts, strict=True)
-        ]
-        return np.array(found, np.float64)
-
 
 class DenseBins(Bins):
     """Bins of a dense X: codes of shape (d, n)."""
 
-    def __init__(self, X: NDArray[Any], bins: int | None) -> None:
+    def __init__(self, X: NDArray[Any], thresholds: list[NDArray[np.float64]]) -> None:
+        super().__init__(thresholds)
         columns = [X[:, feature] for feature in range(X.shape[1])]
-        super().__init__(run([partial(_thresholds, column, bins) for column in columns]))
-        self.codes = np.empty(X.T.shape, _code_type(self.n_values))
+        self.codes = np.empty(X.T.shape, _code_type(self.n_values, columns))
         run(
             [
                 partial(_encode, column, cuts, codes)
@@ -98,19 +123,15 @@ class SparseBins(Bins):
 
     needs_every_row = True
 
-    def __init__(self, X: Any, bins: int | None) -> None:
-        X = sparse.csc_array(X)
-        X.sum_duplicates()
+    def __init__(self, X: Any, thresholds: list[NDArray[np.float64]]) -> None:
+        super().__init__(thresholds)
         self.n_rows = X.shape[0]
         self.starts, self.rows = X.indptr, X.indices
-        parts = [slice(*ends) for ends in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
-        zeros = self.n_rows - np.diff(X.indptr)
-        super().__init__(
-            [_thresholds(X.data[part], bins, n) for part, n in zip(parts, zeros, strict=True)]
-        )
-        self.codes = np.empty(len(X.data), _code_type(self.n_values))
-        for part, cuts in zip(parts, self.thresholds, strict=True):
-            _encode(X.data[part], cuts, self.codes[part])
+        stored = np.split(X.data, X.indptr[1:-1])
+        self.codes = np.empty(len(X.data), _code_type(self.n_values, stored))
+        codes = np.split(self.codes, X.indptr[1:-1])
+        for each in zip(stored, self.thresholds, codes, strict=True):
+            _encode(*each)
         self.zero_codes = np.array([np.searchsorted(cuts, 0.0) for cuts in self.thresholds])
 
     def columns(self, features: Any) -> NDArray[Any]:
@@ -142,28 +163,13 @@ class SparseBins(Bins):
 
 def bin_features(X: Any, bins: int | None) -> Bins:
     """Bin the features of X, in at most `bins` bins each; None keeps all values apart."""
-    return SparseBins(X, bins) if sparse.issparse(X) else DenseBins(X, bins)
+    columns = by_columns(X)
+    return encode(columns, each_feature(columns, partial(Values.thresholds, bins=bins)))
 
 
-def _thresholds(values: NDArray[Any], bins: int | None, n_zeros: int = 0) -> NDArray[np.float64]:
-    """Return where to cut a feature: midway between two distinct values, so that none is on it."""
-    present = values[~np.isnan(values)].astype(np.float64)
-    room = bins if bins is None or len(present) == len(values) else min(bins, MOST_BINS - 1)
-    distinct, counts = np.unique(present, return_counts=True)
-    if n_zeros:
-        place = int(np.searchsorted(distinct, 0.0))
-        if place < len(distinct) and distinct[place] == 0:
-            counts[place] += n_zeros
-        else:
-            distinct, counts = np.insert(distinct, place, 0.0), np.insert(counts, place, n_zeros)
-    last = np.arange(len(distinct) - 1)
-    if room is not None and len(distinct) > room:
-        wanted = counts.sum() * np.arange(1, room) / room
-        last = np.unique(np.searchsorted(np.cumsum(counts), wanted))
-        last = last[last < len(distinct) - 1]
-    below, above = distinct[last], distinct[last + 1]
-    middle = below / 2 + above / 2
-    return np.where((below <= middle) & (middle < above), middle, below)
+def encode(X: Any, thresholds: list[NDArray[np.float64]]) -> Bins:
+    """Put the values of X, which is as `by_columns` gives it, into bins between thresholds."""
+    return SparseBins(X, thresholds) if sparse.issparse(X) else DenseBins(X, thresholds)
 
 
 def _encode(values: NDArray[Any], cuts: NDArray[np.float64], codes: NDArray[Any]) -> None:
@@ -173,5 +179,13 @@ def _encode(values: NDArray[Any], cuts: NDArray[np.float64], codes: NDArray[Any]
         codes[missing] = len(cuts) + 1
 
 
-def _code_type(n_values: NDArray[Any]) -> type[np.unsignedinteger[Any]]:
-    return np.uint8 if n_values.max() <= MOST_BINS else np.uint32
+def _code_type(
+    n_values: NDArray[Any], columns: list[NDArray[Any]]
+) -> type[np.unsignedinteger[Any]]:
+    """Return a byte, unless a feature has more bins than that, one for missing values included."""
+    full = [partial(_has_missing, columns[f]) for f in np.flatnonzero(n_values == MOST_BINS)]
+    return np.uint32 if n_values.max() > MOST_BINS or any(run(full)) else np.uint8
+
+
+def _has_missing(values: NDArray[Any]) -> bool:
+    return bool(np.isnan(values).any())

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deltarank.boosting.bins import Bins
+from deltarank.boosting.bins import Bins, Cuts
+from deltarank.boosting.choice import TIES, Stumps
 from deltarank.boosting.kernels.splits import CRITERIA, ENTROPY, ERROR
-from deltarank.boosting.search import TIES, Stumps
 from deltarank.core.devices import cells_of
 from deltarank.core.labels import LabelSets
 
@@ -35,6 +35,7 @@ class DeviceLabelStumps:
         device: torch.device,
     ) -> None:
         self._device, self._criterion = device, CRITERIA[criterion]
+        self.cuts: Cuts = bins
         self.n_places, self.tie = labels.n_labels, TIES["float32"]
         codes = bins.columns(np.arange(bins.n_features))
         self._codes = self._tensor(codes if codes.dtype == np.uint8 else codes.astype(np.int32))

@@ -6,9 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.boosting.bins import Bins
+from deltarank.boosting.bins import Bins, Cuts
+from deltarank.boosting.choice import Stumps
 from deltarank.boosting.kernels.votes import add_label_votes, univariate_weights
-from deltarank.boosting.search import Stumps, StumpSearch, Tiles
+from deltarank.boosting.search import StumpSearch, Tiles
 from deltarank.core.devices import fitting_device
 from deltarank.core.kernels.lanes import LANES
 from deltarank.core.labels import LabelSets
@@ -24,6 +25,7 @@ class LabelStumps(Protocol):
     Labels have places, in an order of its own; `to_labels` puts values back.
     """
 
+    cuts: Cuts
     n_places: int
     n_known: NDArray[np.int64]
     tie: float
@@ -62,6 +64,7 @@ class LocalLabelStumps:
     def __init__(
         self, bins: Bins, labels: LabelSets, weights: NDArray[np.float64], criterion: str
     ) -> None:
+        self.cuts: Cuts = bins
         self._bins, self._tiles = bins, Tiles(labels, bins)
         self._search = StumpSearch(bins, self._tiles, criterion)
         self._log_weights = np.log(weights)

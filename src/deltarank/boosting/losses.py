@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.boosting.choice import Stumps
 from deltarank.boosting.kernels.votes import (
     add_shared_votes,
     pair_agreement,
@@ -17,7 +18,8 @@ from deltarank.boosting.kernels.votes import (
     univariate_weights,
 )
 from deltarank.boosting.label_search import ROWS_PER_TASK
-from deltarank.boosting.search import Stumps, StumpSearch, aligned_empty
+from deltarank.boosting.places import aligned_empty
+from deltarank.boosting.search import StumpSearch
 from deltarank.core.kernels.lanes import LANES
 from deltarank.core.labels import LabelSets
 from deltarank.core.threads import row_blocks

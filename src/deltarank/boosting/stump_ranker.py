@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from deltarank.base.parameters import positive_integer
 from deltarank.base.ranker import Ranker, constant_scores, training_weights
 from deltarank.base.targets import Targets
-from deltarank.boosting.bins import MOST_BINS
+from deltarank.boosting.values import MOST_BINS
 from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets
 from deltarank.core.threads import row_blocks, run
@@ -75,7 +75,7 @@ class StumpRanker(Ranker):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
-            NaN is a missing value.
+            NaN is a missing value. For `AdaBoostRanker` it may be a Dask collection.
         y : array, sparse matrix, data frame or list of label sets
             Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. For
             `AdaBoostRanker`, NaN in a matrix means unknown: such a cell has no weight.
@@ -115,16 +115,18 @@ class StumpRanker(Ranker):
         1.0
         """
         self._check_numbers()
-        stages = check_stages(stages, self.n_stumps)
+        for _ in self._fit_rows(X, y, sample_weight, check_stages(stages, self.n_stumps)):
+            yield self
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
+        """Check and weigh the rows, and boost those that count."""
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         labels = self._labels_to_boost(targets)
         weights = training_weights(targets._replace(labels=labels), y, self.weight, sample_weight)
         self.constants_ = constant_scores(labels, weights)
         counted = self._counted(labels, weights)
-        boosting = self._boost(X[counted], labels.take(counted), weights[counted], stages)
-        for _ in boosting:
-            yield self
+        yield from self._boost(X[counted], labels.take(counted), weights[counted], stages)
 
     def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which rows have any loss."""

@@ -1,9 +1,13 @@
 """Dask collections cut by rows: told apart, checked, and taken chunk by chunk."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+# Results merged by one task.
+FAN_IN = 8
 
 
 def is_chunked(value: Any) -> bool:
@@ -80,6 +84,58 @@ def _shown(value: Any) -> str:
 def _chunk_hint(first: Any, name: str, value: Any) -> str:
     columns = ", -1" if np.ndim(value) == 2 else ","
     return "..." if is_frame(first) else f"({name}.chunks[0]{columns})"
+
+
+def total_of_chunks(
+    function: Callable[..., Any],
+    *collections: tuple[Any, str],
+    merge: Callable[[list[Any]], Any],
+) -> Any:
+    """Return ``merge`` of a function of chunks of rows, computed and merged where the chunks are.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a chunk of each collection, None for one that is None. Chunks without rows, as
+        partitions of data frames may be, are left out.
+    *collections : (collection, argument)
+        As in `aligned_chunks`.
+    merge : callable
+        Makes one result of a list of them, which it must not change: Dask may need them again.
+    """
+    import dask
+
+    apply = dask.delayed(partial(_of_chunk, function), pure=False)
+    join = dask.delayed(partial(_merged, merge), pure=False)
+    parts = [apply(number, *chunk) for number, chunk in enumerate(aligned_chunks(*collections))]
+    while len(parts) > 1:
+        parts = [join(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+    (results,) = dask.compute(parts[0])
+    if not results:
+        raise ValueError(f"{collections[0][1]} must have at least one row; got none")
+    return results[0]
+
+
+def _of_chunk(function: Callable[..., Any], number: int, *chunks: Any) -> list[Any]:
+    """Return a list of the result, empty where there are no rows."""
+    if not any(chunk.shape[0] for chunk in chunks if chunk is not None):
+        return []
+    try:
+        return [function(*chunks)]
+    except ValueError as error:
+        raise ValueError(f"in chunk {number}: {error}") from None
+
+
+def _merged(merge: Callable[[list[Any]], Any], parts: list[list[Any]]) -> list[Any]:
+    results = [result for part in parts for result in part]
+    return [merge(results)] if len(results) > 1 else results
+
+
+def values_of_rows(function: Callable[..., Any], *chunks: Any) -> Any:
+    """Return a function's value a row, none for chunks without rows; for `map_aligned`."""
+    if not any(chunk.shape[0] for chunk in chunks):
+        return np.empty(0)
+    return function(*chunks)
 
 
 def map_aligned(

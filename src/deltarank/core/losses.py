@@ -18,6 +18,10 @@ class Loss(NamedTuple):
     minimum; `inverse_link` maps a score to the probability it stands for. `proper_curvature` is
     minus the second derivative of the minimum, the weight in the regret integral, Eq. (24). They
     are None for a loss whose expectation has no minimiser.
+
+    A loss with a link can be trained wherever rows lie: value, derivative and curvature are given
+    arrays or tensors, and must be written with operators and NumPy's functions. `fused` names
+    compiled kernels of it, where there are any.
     """
 
     value_and_derivative: Callable[[Any], tuple[Floats, Floats]]
@@ -26,6 +30,7 @@ class Loss(NamedTuple):
     inverse_link: Callable[[Any], Floats] | None
     bayes_risk: Callable[[Any], Floats] | None
     proper_curvature: Callable[[Any], Floats] | None
+    fused: str | None = None
 
     def value(self, margin: Any) -> Floats:
         """Return phi alone."""
@@ -33,34 +38,34 @@ class Loss(NamedTuple):
 
 
 def _exponential(margin: Any) -> tuple[Floats, Floats]:
-    value = np.exp(-np.asarray(margin, dtype=float))
+    value = np.exp(np.multiply(margin, -1.0))
     return value, -value
 
 
 def _logistic(margin: Any) -> tuple[Floats, Floats]:
-    margin = np.asarray(margin, dtype=float)
-    return np.logaddexp(0.0, -margin), -expit(-margin)
+    rest = np.multiply(margin, -1.0)
+    return np.logaddexp(0.0, rest), -expit(rest)
 
 
 def _squared(margin: Any) -> tuple[Floats, Floats]:
-    rest = 1 - np.asarray(margin, dtype=float)
+    rest = np.subtract(1.0, margin)
     return rest**2, -2 * rest
 
 
 def _squared_hinge(margin: Any) -> tuple[Floats, Floats]:
-    rest = np.maximum(1 - np.asarray(margin, dtype=float), 0)
+    rest = np.maximum(np.subtract(1.0, margin), 0.0)
     return rest**2, -2 * rest
 
 
 def _hinge(margin: Any) -> tuple[Floats, Floats]:
     # At the kink any slope in [-1, 0] is one; the right-hand one is taken.
-    rest = np.maximum(1 - np.asarray(margin, dtype=float), 0)
-    return rest, -(rest > 0).astype(float)
+    rest = np.maximum(np.subtract(1.0, margin), 0.0)
+    return rest, np.where(rest > 0, -1.0, 0.0)
 
 
 def _linear(margin: Any) -> tuple[Floats, Floats]:
-    margin = np.asarray(margin, dtype=float)
-    return -margin, -np.ones_like(margin)
+    value = np.multiply(margin, -1.0)
+    return value, 0 * value - 1.0
 
 
 def _binary_entropy(eta: Any) -> Floats:
@@ -88,15 +93,16 @@ LOSSES: dict[str, Loss] = {
     ),
     "logistic": Loss(
         value_and_derivative=_logistic,
-        curvature=lambda t: expit(t) * expit(-np.asarray(t)),
+        curvature=lambda t: expit(t) * expit(np.multiply(t, -1.0)),
         link=logit,
         inverse_link=expit,
         bayes_risk=_binary_entropy,
         proper_curvature=lambda eta: 1 / _spread(eta),
+        fused="logistic",
     ),
     "squared": Loss(
         value_and_derivative=_squared,
-        curvature=lambda t: np.full(np.shape(t), 2.0),
+        curvature=lambda t: np.multiply(t, 0.0) + 2.0,
         link=_centred,
         inverse_link=lambda t: (np.asarray(t) + 1) / 2,
         bayes_risk=lambda eta: 4 * _spread(eta),
@@ -104,7 +110,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "squared_hinge": Loss(
         value_and_derivative=_squared_hinge,
-        curvature=lambda t: np.where(np.asarray(t) < 1, 2.0, 0.0),
+        curvature=lambda t: np.where(np.less(t, 1.0), 2.0, 0.0),
         link=_centred,
         inverse_link=lambda t: (np.clip(t, -1, 1) + 1) / 2,
         bayes_risk=lambda eta: 4 * _spread(eta),
@@ -112,7 +118,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "hinge": Loss(
         value_and_derivative=_hinge,
-        curvature=lambda t: np.zeros(np.shape(t)),
+        curvature=lambda t: np.multiply(t, 0.0),
         link=lambda eta: np.sign(_centred(eta)),
         inverse_link=None,
         bayes_risk=lambda eta: 1 - np.abs(_centred(eta)),
@@ -120,7 +126,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "linear": Loss(
         value_and_derivative=_linear,
-        curvature=lambda t: np.zeros(np.shape(t)),
+        curvature=lambda t: np.multiply(t, 0.0),
         link=None,
         inverse_link=None,
         bayes_risk=None,

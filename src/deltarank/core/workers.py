@@ -52,18 +52,27 @@ class Chunks:
         self.client, self.futures = client, list(futures)
         self._address = client.scheduler.address
 
-    def map(self, function: Callable[..., Any], *shared: Any) -> "Chunks":
-        """Return ``function(chunk, *shared)`` of every chunk, which stay on the workers."""
-        return Chunks(self.client, self._mapped(function, shared))
+    def map(
+        self, function: Callable[..., Any], *shared: Any, beside: "Chunks | None" = None
+    ) -> "Chunks":
+        """Return ``function(chunk, *shared)`` of every chunk, which stay on the workers.
+
+        With chunks `beside` these, of the same rows, ``function(chunk, other, *shared)``.
+        """
+        return Chunks(self.client, self._mapped(function, shared, beside))
 
     def total(
-        self, function: Callable[..., Any], *shared: Any, merge: Callable[[list[Any]], Any]
+        self,
+        function: Callable[..., Any],
+        *shared: Any,
+        merge: Callable[[list[Any]], Any],
+        beside: "Chunks | None" = None,
     ) -> Any:
-        """Return ``merge`` of ``function(chunk, *shared)`` over all chunks, merged on the way."""
+        """Return ``merge`` of what `map` would give over all chunks, merged on the way."""
         from distributed import KilledWorker
 
         try:
-            results = self._mapped(function, shared)
+            results = self._mapped(function, shared, beside)
             groups = self._by_worker(results)
             while len(results) > 1:
                 results = [self._merged(merge, group) for group in groups]
@@ -73,7 +82,7 @@ class Chunks:
             if not _answers(self.client):
                 raise ClusterLostError(
                     f"the Dask cluster at {self._address} went away while it held the data; start "
-                    "a cluster and fit again (with checkpoint= it goes on from what was done)"
+                    "a cluster and fit again (LogisticRanker with checkpoint= goes on from there)"
                 ) from error
             if isinstance(error, KilledWorker):
                 raise WorkersLostError(
@@ -82,14 +91,17 @@ class Chunks:
                 ) from error
             raise
 
-    def _mapped(self, function: Callable[..., Any], shared: tuple[Any, ...]) -> list[Any]:
+    def _mapped(
+        self, function: Callable[..., Any], shared: tuple[Any, ...], beside: "Chunks | None"
+    ) -> list[Any]:
         import dask
 
         # One value of the graph for all chunks; coefficients are large, and meant to be sent.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             sent = self.client.submit(_kept, shared, pure=False)
             options = {"function": function, "sent": sent, "pure": False}
-            return list(self.client.map(_applied, self.futures, **options))
+            others = [] if beside is None else [beside.futures]
+            return list(self.client.map(_applied, self.futures, *others, **options))
 
     def _merged(self, merge: Callable[[list[Any]], Any], group: list[Any]) -> Any:
         return self.client.submit(merge, group, pure=False) if len(group) > 1 else group[0]
@@ -116,8 +128,8 @@ def _kept(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def _applied(chunk: Any, *, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
-    return function(chunk, *sent)
+def _applied(*chunks: Any, function: Callable[..., Any], sent: tuple[Any, ...]) -> Any:
+    return function(*chunks, *sent)
 
 
 def _pieces(values: Sequence[Any]) -> list[list[Any]]:

@@ -52,14 +52,14 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint file {path} is damaged; delete it, and its labels are fitted again"
             ) from None
-        if "coef" in arrays:
-            return arrays
-        coef = join_sparse(arrays, "coef", sparse.csr_array, tuple(json.loads(strings["shape"])))
-        return {**arrays, "coef": coef}
+        for name, shape in json.loads(strings["shapes"]).items():
+            arrays[name] = join_sparse(arrays, name, sparse.csr_array, tuple(shape))
+        return arrays
 
     def save(self, number: int, arrays: dict[str, Any]) -> None:
         """Keep a block."""
-        write_arrays(self._path(number), arrays, {"shape": json.dumps(arrays["coef"].shape)})
+        shapes = {name: part.shape for name, part in arrays.items() if sparse.issparse(part)}
+        write_arrays(self._path(number), arrays, {"shapes": json.dumps(shapes)})
 
     def _path(self, number: int) -> Path:
         return self.folder / f"block-{number:06}.safetensors"

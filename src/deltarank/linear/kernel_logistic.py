@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from deltarank.base.chunked import dtype_of
 from deltarank.base.parameters import positive_integer, positive_number
 from deltarank.base.ranker import Ranker, training_weights
-from deltarank.base.selection import Scoring, Split, choose_scorer, split_rows
+from deltarank.base.selection import Scoring, choose_scorer, split_rows
+from deltarank.core.chunks import is_chunked, is_frame, map_aligned, row_chunks
 from deltarank.core.progress import Step, progress
 from deltarank.core.weights import Weight
 from deltarank.linear.logistic import LogisticRanker
@@ -55,6 +57,8 @@ class KernelLogisticRanker(Ranker):
     tol : float
         Of the final fit: see `LogisticRanker`.
     max_iter : int
+    device, n_jobs, checkpoint
+        As in `LogisticRanker`, for all fits on the map; the folder holds one for each of them.
     random_state : int, generator or None
         For landmarks and folds.
 
@@ -101,6 +105,9 @@ class KernelLogisticRanker(Ranker):
         scoring: Scoring = "neg_rank_loss",
         tol: float = 1e-6,
         max_iter: int = 500,
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        checkpoint: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_landmarks = n_landmarks
@@ -111,6 +118,9 @@ class KernelLogisticRanker(Ranker):
         self.scoring = scoring
         self.tol = tol
         self.max_iter = max_iter
+        self.device = device
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
     @property
@@ -124,7 +134,8 @@ class KernelLogisticRanker(Ranker):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
-            The mapped rows, n times the number of landmarks, are held in memory.
+            The mapped rows, n times the number of landmarks, are held in memory. Or a Dask array
+            cut by rows, mapped and fitted on the workers: see `LogisticRanker.fit`.
         y : array, sparse matrix, data frame or list of label sets
             Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
             matrix means unknown, as in `LogisticRanker`.
@@ -132,25 +143,36 @@ class KernelLogisticRanker(Ranker):
             Multiplies the weights of the label sets.
         """
         counts = self._check_numbers()
-        X = self._check_rows(X, fitting=True)
-        targets = self._check_labels(y, X.shape[0])
-        choose_scorer(self.scoring, targets)
-        weights = training_weights(targets, y, self.weight, sample_weight)
         generator = check_random_state(self.random_state)
-        usable = generator.permutation(np.flatnonzero(weights > 0))
-        counts = sorted({min(count, len(usable)) for count in counts})
-        splits = None
-        if self.C is None or self.gamma is None or len(counts) > 1:
-            splits = split_rows(self.cv, X, y, targets, generator.randint(2**31 - 1))
+        if is_chunked(X) or is_chunked(y):
+            rows = _sampled_rows(X, max(counts), generator)
+            distance, cv = scale(rows, np.ones(rows.shape[0])), self.cv
+        else:
+            X, rows, distance, cv = self._candidates(X, y, sample_weight, generator, len(counts))
+        counts = sorted({min(count, rows.shape[0]) for count in counts})
         with progress("choosing a kernel", 1.0) as done:
-            search = _Search(self, X, y, sample_weight, usable, splits, done)
-            self._choose(search, counts, scale(X, weights))
+            search = _Search(self, X, y, sample_weight, rows, cv, done)
+            self._choose(search, counts, distance)
             feature_map = search.map(self.gamma_, self.n_landmarks_)
             final = search.final(feature_map, self.C_)
         self.landmarks_, _, self.whitening_ = feature_map
         self.coef_, self.intercept_, self.n_iter_ = final.coef_, final.intercept_, final.n_iter_
+        self.classes_, self._form, self.n_features_in_ = final.classes_, final._form, X.shape[1]
         self.search_ = search.tried
         return self
+
+    def _candidates(
+        self, X: Any, y: Any, sample_weight: Any, generator: Any, n_counts: int
+    ) -> tuple[Any, Any, float, Any]:
+        """Return checked rows, those that may be landmarks, their distance, and the splits."""
+        X = self._check_rows(X, fitting=True)
+        targets = self._check_labels(y, X.shape[0])
+        choose_scorer(self.scoring, targets)
+        weights = training_weights(targets, y, self.weight, sample_weight)
+        usable, splits = generator.permutation(np.flatnonzero(weights > 0)), None
+        if self.C is None or self.gamma is None or n_counts > 1:
+            splits = split_rows(self.cv, X, y, targets, generator.randint(2**31 - 1))
+        return X, X[usable], scale(X, weights), splits
 
     def _check_numbers(self) -> list[int]:
         counts = self.n_landmarks if isinstance(self.n_landmarks, Sequence) else [self.n_landmarks]
@@ -195,13 +217,13 @@ class _Search:
         X: Any,
         y: Any,
         sample_weight: Any,
-        usable: NDArray[np.int64],
-        splits: list[Split] | None,
+        rows: Any,
+        cv: Any,
         done: Step,
     ) -> None:
         self.done = done
         self.ranker, self.X, self.y, self.sample_weight = ranker, X, y, sample_weight
-        self.usable, self.splits = usable, splits
+        self.rows, self.cv = rows, cv
         self.share = SHARE_OF_A_WIDTH
         self.seen: dict[tuple[float, int], _Try] = {}
 
@@ -215,16 +237,15 @@ class _Search:
 
     def map(self, gamma: float, count: int) -> NystromMap:
         """Return the map of the first `count` landmarks."""
-        return NystromMap.fitted(self.X[self.usable[:count]], gamma)
+        return NystromMap.fitted(self.rows[:count], gamma)
 
     def final(self, feature_map: NystromMap, C: float) -> LogisticRanker:
         """Fit all rows."""
-        settings = {name: getattr(self.ranker, name) for name in ("weight", "tol", "max_iter")}
-        ranker = LogisticRanker(C=C, **settings)
+        ranker = LogisticRanker(C=C, tol=self.ranker.tol, **self._settings("final"))
         self.done.each = self.done.left
         with progress("fitting the kernel", 2) as done:
             done.each = 1
-            return ranker.fit(feature_map(self.X), self.y, self.sample_weight)
+            return ranker.fit(self._mapped(feature_map), self.y, self.sample_weight)
 
     def score(self, gamma: float, count: int) -> float:
         """Return the best mean score over C on held-out rows."""
@@ -244,18 +265,34 @@ class _Search:
         ranker = self.ranker
         with progress("trying a kernel", 4) as done:
             done.each = 1
-            features = self.map(gamma, count)(self.X)
+            features = self._mapped(self.map(gamma, count))
             done.each = 3
             search = LogisticRankerCV(
                 Cs=None if ranker.C is None else [ranker.C],
-                cv=self.splits,
+                cv=self.cv,
                 scoring=ranker.scoring,
-                weight=ranker.weight,
                 # The fit after the search goes unused.
                 tol=1.0,
-                max_iter=ranker.max_iter,
+                random_state=0,
+                **self._settings(f"gamma={gamma:g}, n_landmarks={count}"),
             ).fit(features, self.y, self.sample_weight)
         return _Try(search.best_score_, search.C_)
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        """Return the options that every fit has, with a folder of its own for checkpoints."""
+        given = ("weight", "max_iter", "device", "n_jobs", "checkpoint")
+        settings = {option: getattr(self.ranker, option) for option in given}
+        if settings["checkpoint"] is not None:
+            settings["checkpoint"] = f"{settings['checkpoint']}/{name}"
+        return settings
+
+    def _mapped(self, feature_map: NystromMap) -> Any:
+        """Return all rows mapped, wherever they are."""
+        if not is_chunked(self.X):
+            return feature_map(self.X)
+        n_columns = feature_map.whitening.shape[1]
+        options = {"n_columns": n_columns, "dtype": feature_map.whitening.dtype}
+        return map_aligned(feature_map.__call__, (self.X, "X"), **options)
 
     def climb(self, start: float, count: int) -> float:
         """Return the best width on a grid about the start: go on while it gets better."""
@@ -269,6 +306,28 @@ class _Search:
             if best != start:
                 break
         return best
+
+
+def _sampled_rows(X: Any, n_rows: int, generator: Any) -> Any:
+    """Return rows of a Dask array, drawn at random, in random order."""
+    import dask
+
+    if is_frame(X) or not is_chunked(X):
+        raise ValueError(
+            "X must be a Dask array, as Y is, for landmarks to be drawn from its rows; "
+            f"got {type(X).__name__}: use X.to_dask_array(lengths=True)"
+        )
+    chunks, ends = row_chunks(X, "X"), np.cumsum(X.chunks[0])
+    drawn = np.sort(generator.permutation(int(ends[-1]))[:n_rows])
+    owner = np.searchsorted(ends, drawn, side="right")
+    take = dask.delayed(lambda chunk, rows: chunk[rows])
+    parts = [
+        take(chunks[number], drawn[owner == number] - (ends[number - 1] if number else 0))
+        for number in np.unique(owner)
+    ]
+    found = dask.compute(*parts)
+    rows = sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.vstack(found)
+    return rows[generator.permutation(rows.shape[0])].astype(dtype_of(X), copy=False)
 
 
 def scale(X: Any, weights: NDArray[np.float64]) -> float:

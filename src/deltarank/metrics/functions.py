@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.core.chunks import is_chunked, map_aligned
+from deltarank.core.chunks import is_chunked, map_aligned, total_of_chunks, values_of_rows
 from deltarank.core.labels import label_sets
 from deltarank.core.weights import Weight
+from deltarank.core.workers import added
 from deltarank.metrics.placement import place
 from deltarank.metrics.rows import METRICS
 from deltarank.metrics.streaming import StreamingMetric
@@ -29,7 +30,8 @@ def _evaluate(
     if per_instance:
         if is_chunked(Y) or is_chunked(scores):
             chunks = (Y, "Y"), (scores, "scores")
-            return map_aligned(partial(_row_values, metric, options, classes), *chunks)
+            values = partial(_row_values, metric, options, classes)
+            return map_aligned(partial(values_of_rows, values), *chunks)
         return _row_values(metric, options, classes, Y, scores)
     stream = StreamingMetric(metric, **options)
     stream.update(Y, scores, sample_weight, classes=classes)
@@ -247,14 +249,23 @@ def label_propensities(Y: Any, a: float = 0.55, b: float = 1.5) -> NDArray[np.fl
     """Estimate how likely a relevant label was recorded, from training labels, Eq. (37).
 
     The defaults are those of the extreme classification literature (Jain et al. 2016); for
-    Wikipedia it uses a=0.5, b=0.4 and for Amazon a=0.6, b=2.6.
+    Wikipedia it uses a=0.5, b=0.4 and for Amazon a=0.6, b=2.6. Y may be a Dask collection: only
+    numbers of rows travel.
 
     Examples
     --------
     >>> label_propensities([[1, 0], [1, 0], [1, 1]]).round(3)
     array([0.933, 0.91 ])
     """
-    labels = label_sets(Y, without_unknown="label_propensities counts over all rows; fill it in")
-    frequency = np.bincount(labels.members, minlength=labels.n_labels)
-    scale = (np.log(labels.n_rows) - 1) * (b + 1) ** a
+    if is_chunked(Y):
+        n_rows, frequency = total_of_chunks(_label_counts, (Y, "Y"), merge=added)
+    else:
+        n_rows, frequency = _label_counts(Y)
+    scale = (np.log(n_rows) - 1) * (b + 1) ** a
     return np.asarray(1 / (1 + np.maximum(scale, 0) * (frequency + b) ** -a))
+
+
+def _label_counts(Y: Any) -> tuple[int, NDArray[np.int64]]:
+    """Return the number of rows, and of those in which each label is relevant."""
+    labels = label_sets(Y, without_unknown="label_propensities counts over all rows; fill it in")
+    return labels.n_rows, np.bincount(labels.members, minlength=labels.n_labels)

@@ -1,5 +1,6 @@
 """Pairwise surrogates of the rank loss, evaluated on data."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -7,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.core.choices import choose
+from deltarank.core.chunks import is_chunked, map_aligned, total_of_chunks, values_of_rows
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.threads import row_blocks, run
 from deltarank.core.weights import Weight, raw_weights
 from deltarank.metrics.kernels.pairwise import PAIRWISE
 from deltarank.metrics.placement import check_scores
+from deltarank.metrics.streaming import ExactSum
 
 ROWS_PER_BLOCK = 1024
+# Losses of rows added up exactly, so that no cut into chunks changes their mean, and how many.
+Sum = tuple[ExactSum, int]
 
 
 def pairwise_loss(
@@ -31,7 +36,8 @@ def pairwise_loss(
     ----------
     Y : array, sparse matrix or list of label sets
         Zero-one matrix of shape (n, m), or sets of column indices (or of names, with `classes`).
-        NaN in a matrix means unknown: the label is in no pair.
+        NaN in a matrix means unknown: the label is in no pair. Y and scores may be Dask
+        collections, cut alike: each chunk is measured where it is, and only sums travel.
     scores : array of shape (n, m)
     loss : str
         phi: "logistic", "exponential", "squared", "squared_hinge", "hinge" or "linear"; or
@@ -48,7 +54,38 @@ def pairwise_loss(
     >>> pairwise_loss([[1, 0, 0]], [[1.0, 0.0, 0.5]], loss="hinge")
     0.25
     """
-    kernel = choose(PAIRWISE, loss, "loss")
+    choose(PAIRWISE, loss, "loss")
+    rows = partial(_row_losses, loss, weight, classes)
+    if not (is_chunked(Y) or is_chunked(scores)):
+        return rows(Y, scores) if per_instance else _mean(_summed(rows, Y, scores))
+    chunks = (Y, "Y"), (scores, "scores")
+    if per_instance:
+        return map_aligned(partial(values_of_rows, rows), *chunks)
+    return _mean(total_of_chunks(partial(_summed, rows), *chunks, merge=_added))
+
+
+def _summed(rows: Callable[..., NDArray[np.float64]], Y: Any, scores: Any) -> Sum:
+    losses, total = rows(Y, scores), ExactSum()
+    total.add(losses)
+    return total, len(losses)
+
+
+def _added(parts: list[Sum]) -> Sum:
+    total = ExactSum()
+    for part, _ in parts:
+        total.merge(part)
+    return total, sum(n_rows for _, n_rows in parts)
+
+
+def _mean(summed: Sum) -> float:
+    total, n_rows = summed
+    return float(total) / n_rows
+
+
+def _row_losses(
+    loss: str, weight: Weight, classes: Any, Y: Any, scores: Any
+) -> NDArray[np.float64]:
+    kernel = PAIRWISE[loss]
     scores = check_scores(scores)
     labels = label_sets(Y, n_labels=scores.shape[1], classes=classes)
     if labels.n_rows != len(scores):
@@ -63,7 +100,7 @@ def pairwise_loss(
     losses, rows = np.empty(labels.n_rows), np.arange(labels.n_rows)
     if labels.unknown is not None:
         _row_by_row(kernel, scores, labels, weights, losses)
-        return losses if per_instance else float(losses.mean())
+        return losses
     shared = (weights, (labels.starts, labels.members))
     run(
         [
@@ -71,7 +108,7 @@ def pairwise_loss(
             for block in row_blocks(labels.n_rows, ROWS_PER_BLOCK)
         ]
     )
-    return losses if per_instance else float(losses.mean())
+    return losses
 
 
 def _block(kernel: Any, scores: NDArray[Any], *arguments: Any) -> None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deltarank.core.choices import choose
+from deltarank.core.chunks import is_chunked
 from deltarank.metrics.rows import METRICS
 from deltarank.metrics.streaming import StreamingMetric
 
@@ -16,7 +16,8 @@ class RankingScorer:
     """Score a fitted estimator by a ranking metric, greater being better.
 
     Call it as scikit-learn does, ``scorer(estimator, X, Y)``. The estimator needs
-    ``decision_function`` or ``predict_proba``; if Y holds label names, also ``classes_``.
+    ``decision_function`` or ``predict_proba``; if Y holds label names, also ``classes_``. X and Y
+    may be Dask collections where the estimator takes them: each chunk is measured where it is.
 
     Examples
     --------
@@ -41,9 +42,10 @@ class RankingScorer:
         return stream.result() if METRICS[self.metric].greater_is_better else -stream.result()
 
 
-def _scores(estimator: Any, X: Any) -> NDArray[Any]:
+def _scores(estimator: Any, X: Any) -> Any:
     if hasattr(estimator, "decision_function"):
-        return np.asarray(estimator.decision_function(X))
+        scores = estimator.decision_function(X)
+        return scores if is_chunked(scores) else np.asarray(scores)
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"{type(estimator).__name__} has neither decision_function nor predict_proba, "

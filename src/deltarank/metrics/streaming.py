@@ -2,13 +2,14 @@
 
 import inspect
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.core.choices import choose
-from deltarank.core.chunks import aligned_chunks, is_chunked
+from deltarank.core.chunks import is_chunked, total_of_chunks
 from deltarank.core.kernels.exact_sum import add_exactly, empty_parts
 from deltarank.core.labels import row_numbers
 from deltarank.metrics.placement import Placement, place
@@ -32,10 +33,6 @@ class ExactSum:
 
     def __float__(self) -> float:
         return math.fsum(self._parts[: self._n_parts])
-
-
-# Results of chunks merged by one task.
-FAN_IN = 8
 
 
 class StreamingMetric:
@@ -78,29 +75,11 @@ class StreamingMetric:
     ) -> None:
         """Take in a batch of rows; a Dask one chunk by chunk, where its chunks are."""
         if is_chunked(Y) or is_chunked(scores):
-            self.merge(self._of_chunks(Y, scores, sample_weight))
+            collections = (Y, "Y"), (scores, "scores"), (sample_weight, "sample_weight")
+            measure = partial(_measured, self.metric, self.options, classes)
+            self._add(total_of_chunks(measure, *collections, merge=_merged))
             return
         self.update_placed(place(Y, scores, classes), sample_weight)
-
-    def _of_chunks(self, Y: Any, scores: Any, sample_weight: Any) -> "StreamingMetric":
-        import dask
-
-        pairs = (Y, "Y"), (scores, "scores"), (sample_weight, "sample_weight")
-        measure, merge = dask.delayed(self._of_chunk), dask.delayed(_merged)
-        parts = [measure(self.metric, self.options, *chunk) for chunk in aligned_chunks(*pairs)]
-        while len(parts) > 1:
-            parts = [merge(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-        found: StreamingMetric = parts[0].compute()
-        return found
-
-    @staticmethod
-    def _of_chunk(
-        metric: str, options: dict[str, Any], Y: Any, scores: Any, sample_weight: Any
-    ) -> "StreamingMetric":
-        found = StreamingMetric(metric, **options)
-        if Y.shape[0]:
-            found.update(Y, scores, sample_weight)
-        return found
 
     def update_placed(self, placement: Placement, sample_weight: Any = None) -> None:
         """Take in a batch whose relevant labels have been placed already.
@@ -134,11 +113,14 @@ class StreamingMetric:
         >>> here.result()
         0.5
         """
-        if (other.metric, other.options) != (self.metric, self.options):
+        if other.metric != self.metric or not _equal(other.options, self.options):
             raise ValueError(
                 f"only like metrics merge; this is {self.metric} with {self.options}, "
                 f"the other {other.metric} with {other.options}"
             )
+        self._add(other)
+
+    def _add(self, other: "StreamingMetric") -> None:
         self._total.merge(other._total)
         self._units.merge(other._units)
         self._weight.merge(other._weight)
@@ -154,8 +136,23 @@ class StreamingMetric:
         return float(self._total) / units if units > 0 else 0.0
 
 
+def _measured(
+    metric: str, options: dict[str, Any], classes: Any, Y: Any, scores: Any, sample_weight: Any
+) -> StreamingMetric:
+    found = StreamingMetric(metric, **options)
+    found.update(Y, scores, sample_weight, classes=classes)
+    return found
+
+
 def _merged(parts: list[StreamingMetric]) -> StreamingMetric:
-    first, *others = parts
-    for other in others:
-        first.merge(other)
-    return first
+    whole = StreamingMetric(parts[0].metric, **parts[0].options)
+    for part in parts:
+        whole._add(part)
+    return whole
+
+
+def _equal(options: dict[str, Any], others: dict[str, Any]) -> bool:
+    """Compare options, of which one may be an array."""
+    return options.keys() == others.keys() and all(
+        np.array_equal(value, others[name]) for name, value in options.items()
+    )

@@ -9,9 +9,14 @@ from deltarank.core import threads
 from deltarank.core.blas import one_blas_thread
 from deltarank.core.labels import LabelSets
 from deltarank.core.progress import progress
-from deltarank.linear.rows.local import LocalPass
-from deltarank.linear.rows.matrices import Array
-from deltarank.linear.solvers.lbfgs import lbfgs
+from deltarank.linear.coordinates import Coordinates
+from deltarank.linear.objective import Objective
+from deltarank.linear.rows.local import LocalRows, chunks
+from deltarank.linear.rows.matrices import Array, coupled_chunk
+from deltarank.linear.rows.protocol import Sums
+from deltarank.linear.solvers.array_steps import ArraySteps
+from deltarank.linear.solvers.lbfgs import Stage, lbfgs
+from deltarank.linear.solvers.precision import Precision
 from deltarank.linear.solvers.solution import Solution
 from deltarank.linear.solvers.states import Evaluation, Start
 from deltarank.metrics.kernels.pairwise import PAIRWISE, rounded_hinge_pairs
@@ -53,7 +58,7 @@ PAIR_LOSSES = {
 class PairwisePass:
     r"""The objective ``sum_i w_i sum_pq phi(h_p(x_i) - h_q(x_i)) + sum_l ||coef_l||^2 / (2 C)``.
 
-    The variables are those of all labels' problems in `LocalPass`, one after the other. The
+    The variables are those of all labels' problems in `Objective`, one after the other. The
     solver's diagonal is the curvature at equal scores: how often a label is in a pair, times the
     spectrum of the features. Products are taken in the precision of X.
 
@@ -70,25 +75,28 @@ class PairwisePass:
     def __init__(
         self, X: Any, labels: LabelSets, weights: Array, *, loss: PairLoss, C: float
     ) -> None:
-        self._each = LocalPass.over(X, labels, weights[:, 0], C=C)
+        self._rows = LocalRows(X, labels, weights[:, 0])
+        coordinates = Coordinates.rotated(self._rows.moments(), self._rows)
+        self._each = Objective(self._rows, C=C, coordinates=coordinates)
         self._labels, self._weights, self._loss = labels, weights, loss
         self._curvatures = loss.curvature * _pair_counts(labels, weights[:, 0], loss.bipartite)
         self.shape = self._each.shape
 
-    def value_and_gradient(self, points: Array, problems: Array) -> Evaluation:
+    def evaluate(self, points: Array, problems: Array, precision: Precision) -> Evaluation:
         """Evaluate the one problem at points of shape (1, m (d + 1))."""
-        each, matrix = self._each, self._each.matrix
+        matrix, places = self._rows.matrix, self._each.coordinates
         point = points.reshape(self.shape)
-        coef = matrix.coordinates.to_coef(point[:, :-1])
-        problem = matrix.problem(coef, point[:, -1], matrix.dtype)
+        problem = matrix.problem(places.to_rows(point[:, :-1]), point[:, -1], matrix.dtype)
         tasks = [
-            partial(matrix.coupled_chunk, rows, problem, self._row_losses)
-            for rows in each.chunks(each.parts[0])
+            partial(coupled_chunk, matrix, rows, problem, self._row_losses)
+            for rows in chunks(self._rows.parts[0])
         ]
         with one_blas_thread():
             values, residuals, gradients = zip(*threads.run(tasks), strict=True)
-        sums = np.stack([np.zeros(self.shape[0]), self._curvatures, sum(residuals)])
-        labels = each.with_penalty(point, coef, sums, matrix.total(list(gradients)))
+        residual = sum(residuals)
+        gradient = matrix.centred(matrix.total(list(gradients)), residual)
+        none = np.zeros(self.shape[0])
+        labels = self._each.with_penalty(point, Sums(none, self._curvatures, residual, gradient))
         diagonal = labels.diagonal.reshape(1, -1)
         return Evaluation(
             np.array([sum(values) + labels.value.sum()]),
@@ -123,25 +131,20 @@ class PairwisePass:
 
     def _descend(self, point: Array, tol: float, max_iter: int) -> Solution:
         memory = int(np.clip(BYTES_OF_HISTORY // (8 * point.size), 3, MEMORY))
+        start = Start(point, point, np.zeros_like(point))
         with one_blas_thread():
-            solution, _ = lbfgs(
-                self.value_and_gradient,
-                Start(point, point, np.zeros_like(point)),
+            return lbfgs(
+                self.evaluate,
+                start,
+                ArraySteps(start, memory),
+                stages=(Stage(Precision.EXACT),),
                 tol=tol,
                 max_iter=max_iter,
-                memory=memory,
-                hessian=_no_hessian,
-                due=lambda n_waited, n_active: False,
             )
-        return solution
 
     def to_features(self, points: Array) -> tuple[Array, Array]:
         """Return coefficients (m, d) and intercepts (m,) of the features as they were given."""
         return self._each.to_features(points.reshape(self.shape))
-
-
-def _no_hessian(points: Array, problems: Array, diagonals: Array) -> tuple[Array, Array]:
-    raise AssertionError("a Hessian of all labels together is never due")
 
 
 def _pair_counts(labels: LabelSets, weights: Array, bipartite: bool) -> Array:

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
-from deltarank.linear.solvers.newton import Derivatives, newton
+from deltarank.linear.rows.numpy_place import NumPyPlace
+from deltarank.linear.solvers.newton import newton
+from deltarank.linear.solvers.states import Derivatives
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +60,7 @@ def platt(scores: Floats, relevant: NDArray[np.bool_], counts: Floats) -> Map:
     positive, total = float(counts[relevant].sum()), float(counts.sum())
     targets = np.where(relevant, (positive + 1) / (positive + 2), 1 / (total - positive + 2))
 
-    def derivatives(points: Floats, _: NDArray[np.intp]) -> Derivatives:
+    def derivatives(points: Floats, problem: Any, careful: bool) -> Derivatives:
         margins = points @ x.T
         chances = expit(margins)
         value = (counts * (np.logaddexp(0, margins) - targets * margins)).sum(axis=1)
@@ -66,7 +68,8 @@ def platt(scores: Floats, relevant: NDArray[np.bool_], counts: Floats) -> Map:
         curvature = counts * chances * (1 - chances)
         return Derivatives(value, gradient, np.einsum("pi,ij,ik->pjk", curvature, x, x))
 
-    (slope, offset), *_ = newton(derivatives, np.zeros((1, 2)), tol=1e-12, max_iter=100).point
+    limits: dict[str, Any] = {"tol": 1e-12, "max_iter": 100}
+    (slope, offset), *_ = newton(derivatives, np.zeros((1, 2)), NumPyPlace(), **limits).point
     if slope < 0:
         slope, offset = 0.0, np.log(counts @ targets) - np.log(counts @ (1 - targets))
     return Curve(slope / spread, offset - slope * center / spread)

@@ -1,12 +1,14 @@
-"""One pass over data in this machine's memory: values and gradients of all problems at once.
+"""Rows in this machine's memory, dense or CSR.
 
-A problem is one label, or one label with one fold held out. Rows are taken in blocks, so no
-(n, m) array is ever held; the blocks are grouped into chunks, one task a chunk.
+Rows are taken in blocks that stay in cache, so no (n, m) array is ever held; blocks are grouped
+into chunks, one task per chunk, that depend on the data alone, so that any number of threads gives
+the same bits.
 """
 
 import copy
-from collections.abc import Iterator
-from functools import partial
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,218 +17,156 @@ from scipy import sparse
 from deltarank.core import threads
 from deltarank.core.blas import one_blas_thread
 from deltarank.core.labels import LabelSets
+from deltarank.core.losses import LOSSES, Loss
+from deltarank.linear.coordinates import Moments
+from deltarank.linear.rows.cells import Cells, KernelLabels
+from deltarank.linear.rows.csr import CSRMatrix
 from deltarank.linear.rows.dense import DenseMatrix
-from deltarank.linear.rows.matrices import Array, Cells, Frame, KernelLabels, Matrix, Problem
-from deltarank.linear.rows.small import LARGEST_LOG_ODDS
-from deltarank.linear.rows.sparse import SparseMatrix
-from deltarank.linear.solvers.solution import Solution
-from deltarank.linear.solvers.states import Evaluation, Start, State
+from deltarank.linear.rows.matrices import Array, Problem, Sample, loss_chunk, loss_sample
+from deltarank.linear.rows.numpy_place import MatrixPlace
+from deltarank.linear.rows.protocol import Sums
+from deltarank.linear.rows.tables import Tables, are_small
+from deltarank.linear.solvers.precision import Precision
 
-# At least so many rows a task: fewer would not make up for adding their gradients.
+# At least so many rows per task: fewer would not make up for adding their gradients.
 ROWS_PER_CHUNK = 1024
 
 
-class LocalPass:
-    r"""The weighted, penalised logistic objectives of all problems.
-
-    Problem (l, f) minimises, over the rows outside fold f,
-    ``sum_i w_i c_il log(1 + exp(-y_il h_l(x_i))) + ||coef||^2 / (2 C)``.
+class LocalRows(MatrixPlace):
+    """Rows in this machine's memory; see `linear.rows.protocol.Rows`.
 
     Parameters
     ----------
-    matrix : Matrix
+    X : dense or CSR matrix
     labels : LabelSets
     weights : ndarray of shape (n,)
         Weights of the rows; rows of weight zero are never read.
-    C : float
     positive_cost : float or ndarray of shape (n,)
-        c_il of the relevant labels, one for all rows or one a row; the others cost one.
-    penalize_intercept : bool
-    folds : ndarray of int, shape (n,), or None
-        Held-out fold of each row. Problem ``l * n_folds + f`` is label l without fold f.
+        What a relevant cell costs, one for all rows or one per row; the others cost one.
+    loss : Loss
+    moments : Moments, optional
+        Of other rows, to share their units.
     """
 
-    engine = "local"
-    state: State | None
+    in_jobs = True
 
     def __init__(
         self,
-        matrix: Matrix,
+        X: Any,
         labels: LabelSets,
         weights: Array,
         *,
-        C: float,
         positive_cost: float | Array = 1.0,
-        penalize_intercept: bool = False,
-        folds: Array | None = None,
+        loss: Loss = LOSSES["logistic"],
+        moments: Moments | None = None,
     ) -> None:
-        self.matrix, self.labels, self.C = matrix, labels, C
+        kind = matrix_kind(X)
+        self.X, self.labels, self.loss = X, labels, loss
+        self._exact_weights, self._exact_cost = weights, positive_cost
         self.weights = weights.astype(np.float32)
         self.positive_cost = np.broadcast_to(positive_cost, len(weights)).astype(np.float32)
         self._marked, is_relevant = labels.with_unknown()
         self._costs = np.where(is_relevant, self.positive_cost[self._marked.rows], np.float32(0.0))
-        self.penalize_intercept = penalize_intercept
-        rows = np.flatnonzero(self.weights > 0)
-        self.n_folds = 1 if folds is None else int(folds.max()) + 1
-        if folds is None:
-            self.parts = [rows]
-        else:
-            self.parts = [rows[folds[rows] == f] for f in range(self.n_folds)]
-        # Where the solver ended, if that is wanted: see `linear.growth`.
-        self.remembers, self.state = False, None
-        n_features = len(matrix.coordinates.center)
-        self.shape = (labels.n_labels * self.n_folds, n_features + 1)
-
-    @classmethod
-    def over(
-        cls, X: Any, labels: LabelSets, weights: Array, frame: Frame | None = None, **options: Any
-    ) -> "LocalPass":
-        """Return the pass over a dense or CSR matrix; for the options see the class."""
-        matrix = SparseMatrix if sparse.issparse(X) else DenseMatrix
-        return cls(matrix(X, np.flatnonzero(weights), weights, frame), labels, weights, **options)
-
-    def start(self, problems: Array) -> Start:
-        r"""Return linear discriminants, and gradients at constant scores, from label means alone.
-
-        The discriminant raises the mean score of the positives by v, and scores of variance v
-        raise E exp(score) by exp(v / 2): the intercept is lowered by v / 2. A Newton step from
-        constant scores does not know this and overshoots for rare labels. The discriminant is
-        shortened so that v grows like its root.
-        """
-        total, positive, sums = self._label_moments(problems, costly=False)
-        costly, costly_sums, spectrum = positive, sums, self.matrix.coordinates.spectrum
-        if self.positives_cost_more:
-            _, costly, costly_sums = self._label_moments(problems, costly=True)
-        # Features are centred, so the negatives' sums are minus those of all other rows.
-        negative, negative_sums = total - positive, -sums
-        if self.labels.unknown is not None:
-            listed = self._sums_of(self.labels.unknown, problems, self.weights)
-            negative = negative - listed[0]
-            negative_sums = negative_sums - self._centred_variables(*listed)
-        negative = np.maximum(negative, 0.0)
-        mass = costly + negative
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds = np.nan_to_num(np.log(costly) - np.log(negative))
-        odds = np.clip(odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        tiny = np.finfo(float).tiny
-        share = costly / np.maximum(mass, tiny)
-        constant, gradient = np.zeros((2, len(problems), self.shape[1]))
-        constant[:, -1] = odds
-        gradient[:, :-1] = (share - 1)[:, None] * costly_sums + share[:, None] * negative_sums
-        point = constant.copy()
-        point[:, :-1] = -gradient[:, :-1]
-        point[:, :-1] /= np.multiply.outer(share * (1 - share) * mass, spectrum) + 1 / self.C
-        lead = negative[:, None] * sums - positive[:, None] * negative_sums
-        gain = np.einsum("ij,ij->i", point[:, :-1], lead)
-        gain /= np.maximum(positive * negative, tiny)
-        point[:, :-1] /= np.sqrt(np.maximum(gain, 1.0))[:, None]
-        point[:, -1] -= (0.5 - share) * np.minimum(gain, 1.0)
-        return Start(point, constant, gradient)
+        counted = np.flatnonzero(self.weights > 0)
+        self._moments = kind.moments(X, counted, weights) if moments is None else moments
+        self.matrix: Any = kind(X, self._moments)
+        self.parts, self.n_folds = [counted], 1
+        self.n_labels, self.n_features = labels.n_labels, X.shape[1]
+        self.has_costs = bool((self.positive_cost != 1).any())
+        self.has_unknown = labels.unknown is not None
+        self.takes_newton = are_small(X.shape[0], X.shape[1], labels.n_labels)
 
     @property
-    def positives_cost_more(self) -> bool:
-        """Whether any positive cell costs other than one."""
-        return bool((self.positive_cost != 1).any())
+    def dtype(self) -> Any:
+        """Kind of numbers the features are."""
+        return self.matrix.dtype
 
-    def start_at(self, coef: Array, intercept: Array) -> Start:
-        """Return a start at the coefficients of the features of an earlier fit.
+    @property
+    def center(self) -> Array:
+        """Weighted mean of the features."""
+        return self.matrix.center
 
-        Labels that were not fitted, whose intercept is NaN, get a start of their own. The gradient
-        at constant scores tells the curvature along the way from there, as for any start.
-        """
-        places = self.matrix.coordinates
-        coef = coef.astype(np.float64)
-        # Threads of BLAS would spin on, at the cost of the passes that follow.
-        with one_blas_thread():
-            own = self.start(np.arange(self.shape[0]))
-            point = np.column_stack([places.to_variables(coef), intercept + coef @ places.center])
-        return own._replace(point=np.where(np.isnan(intercept)[:, None], own.point, point))
+    @property
+    def scale(self) -> Array:
+        """Unit of each feature."""
+        return self.matrix.scale
 
-    def with_folds(self, folds: Array) -> "LocalPass":
-        """Return the pass over the same data with folds held out."""
-        return LocalPass(
-            self.matrix,
-            self.labels,
-            self.weights,
-            C=self.C,
-            positive_cost=self.positive_cost,
-            penalize_intercept=self.penalize_intercept,
-            folds=folds,
-        )
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Number of rows that count."""
+        return sum(len(part) for part in self.parts)
 
-    def median_of_folds(self, solution: Solution, n_folds: int) -> Start:
-        """Return a start over all rows at the median of the solutions with a fold held out.
+    @cached_property
+    def frequencies(self) -> Array:
+        """How many rows hold each label."""
+        return np.bincount(self.labels.members, minlength=self.n_labels)
 
-        Not the mean: without the one fold that holds a rare label its intercept has no bound.
-        """
-        point = np.median(solution.point.reshape(self.shape[0], n_folds, -1), axis=1)
-        return Start(point, point, np.zeros_like(point), close=True)
+    def moments(self) -> Moments:
+        """Return the moments of the features as they were given."""
+        return self._moments
 
-    def at(self, C: float) -> "LocalPass":
-        """Return the same pass with another penalty; the data are shared."""
+    def with_folds(self, folds: Array, n_folds: int | None = None) -> "LocalRows":
+        """Return the same rows with folds held out."""
         other = copy.copy(self)
-        other.C = C
+        other.n_folds = int(folds.max()) + 1 if n_folds is None else n_folds
+        (rows,) = self.parts
+        other.parts = [rows[folds[rows] == fold] for fold in range(other.n_folds)]
+        other.__dict__.pop("tables", None)
         return other
 
-    def continued(self, solution: Solution, C: float) -> Start:
-        """Return a start at this pass's C from a solution at another one, to first order.
+    def masses(self, problems: Array) -> Array:
+        """Return the weights (3, p) of relevant cells, of their costs, and of the other cells."""
+        return self._sums_by_label(self.weights, self.positive_cost)[:, problems]
 
-        At the solution the gradient of the losses balances the old penalty, so the gradient with
-        the new penalty is known, and the diagonal turns it into a step.
-        """
-        change = 1 / self.C - 1 / C
-        coef = self.matrix.coordinates.to_coef(solution.point[:, :-1])
-        gradient = change * self._penalty(solution.point, coef)[1]
-        diagonal = solution.diagonal.copy()
-        diagonal[:, : None if self.penalize_intercept else -1] += change
-        return Start(solution.point - gradient / diagonal, solution.point, gradient)
+    def counts(self) -> Array:
+        """Return the numbers (3, p) of rows that count: relevant, the same again, and others."""
+        return self._sums_by_label((self.weights > 0) * 1.0, np.ones_like(self.weights))
 
-    def _label_moments(self, problems: Array, *, costly: bool) -> tuple[Array, Array, Array]:
-        """Return each problem's total weight, positive weight and centred sum of positives."""
-        total, positive, sums = self.label_sums(problems, costly=costly)
-        return total, positive, self._centred_variables(positive, sums)
+    def _sums_by_label(self, weights: Array, costs: Array) -> Array:
+        """Return the sums (3, p) of relevant cells, of their costs, and of the other cells."""
+        folds, counted = np.zeros(len(weights), np.int64), np.zeros(len(weights))
+        for fold, part in enumerate(self.parts):
+            folds[part], counted[part] = fold, weights[part]
+        known = np.bincount(folds, counted, minlength=self.n_folds)[None, :]
+        relevant = self._by_label_and_fold(self.labels, folds, counted)
+        costly = self._by_label_and_fold(self.labels, folds, counted * costs)
+        if self.labels.unknown is not None:
+            known = known - self._by_label_and_fold(self.labels.unknown, folds, counted)
+        found = np.stack([relevant, costly, np.maximum(known - relevant, 0.0)])
+        if self.n_folds > 1:
+            found = np.maximum(found.sum(axis=2, keepdims=True) - found, 0.0)
+        return found.reshape(3, -1)
 
-    def _centred_variables(self, masses: Array, sums: Array) -> Array:
-        """Turn the kernels' sums of rows, of total weight `masses`, into the solver's variables."""
-        return self.matrix.coordinates.to_variables(self.matrix.centred(sums, masses))
+    def _by_label_and_fold(self, labels: LabelSets, folds: Array, weights: Array) -> Array:
+        cells = labels.members.astype(np.int64) * self.n_folds + folds[labels.rows]
+        size = self.n_labels * self.n_folds
+        return np.bincount(cells, weights[labels.rows], minlength=size).reshape(-1, self.n_folds)
 
-    def label_sums(self, problems: Array, *, costly: bool) -> tuple[Array, Array, Array]:
-        """Return each problem's total weight, positive weight and sum of positives.
-
-        Sums are in the kernels' form; if `costly`, positive cells count as often as they cost.
-        """
-        weights = self.weights * self.positive_cost if costly else self.weights
-        total = np.zeros(len(problems))
-        for part, columns in self._groups(problems):
-            total[columns] += np.sum(weights[part], dtype=np.float64)
-        return total, *self._sums_of(self.labels, problems, weights)
-
-    def _sums_of(self, labels: LabelSets, problems: Array, weights: Array) -> tuple[Array, Array]:
-        """Return the weight, and the sum in the kernels' form, of rows that hold each label."""
-        mass, sums = np.zeros(len(problems)), np.zeros((len(problems), self.shape[1] - 1))
-        for part, columns in self._groups(problems):
-            listed = self._kernel_labels(labels, problems[columns])
+    def label_sums(self, problems: Array, cells: str) -> Array:
+        """Return the sums (p, d) of the rows of "relevant", "costly" or "unknown" cells."""
+        labels = self.labels.unknown if cells == "unknown" else self.labels
+        weights = self.weights * self.positive_cost if cells == "costly" else self.weights
+        mass, sums = np.zeros(len(problems)), np.zeros((len(problems), self.n_features))
+        # Of the chunks of a cluster some may have no unknown cells.
+        for part, columns in self._groups(problems) if labels is not None else ():
+            listed = self._kernel_labels(labels or self.labels, problems[columns])
             shared = (weights, listed, len(problems[columns]))
-            pieces = self.chunks(part)
-            tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in pieces]
+            tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in chunks(part)]
             for masses, found in threads.run(tasks):
                 mass[columns] += masses
                 sums[columns] += found
-        return mass, sums
+        return self.matrix.centred(sums, mass)
 
-    def value_and_gradient(self, points: Array, problems: Array) -> Evaluation:
-        """Evaluate the given problems, each at its own point, in one pass over the rows."""
-        coef = self.matrix.coordinates.to_coef(points[:, :-1])
-        return self.with_penalty(points, coef, *self._losses(coef, points[:, -1], problems))
-
-    def _losses(self, coef: Array, offset: Array, problems: Array) -> tuple[Array, Array]:
-        """Return the sums (3, p) and the kernels' gradient (p, d) over all rows."""
+    def evaluate(
+        self, coef: Array, offset: Array, problems: Array, precision: Precision = Precision.EXACT
+    ) -> Sums:
+        """Return the sums of the given problems; there is one precision here."""
         groups = list(self._tiles(problems))
         tasks, owners = [], []
         for owner, (part, columns) in enumerate(groups):
-            cells = self.cells(coef[columns], offset[columns], problems[columns])
-            for rows in self.chunks(part):
-                tasks.append(partial(self.matrix.chunk, rows, cells))
+            cells = self.cells(self.problem(coef[columns], offset[columns]), problems[columns])
+            for rows in chunks(part):
+                tasks.append(partial(loss_chunk, self.matrix, rows, cells, self.loss))
                 owners.append(owner)
         with one_blas_thread():
             results = threads.run(tasks)
@@ -235,59 +175,92 @@ class LocalPass:
             mine = [result for o, result in zip(owners, results, strict=True) if o == owner]
             sums[:, columns] += sum(s for s, _ in mine)
             gradient[columns] += self.matrix.total([g for _, g in mine])
-        return sums, gradient
+        losses, curvatures, residuals = sums
+        return Sums(losses, curvatures, residuals, self.matrix.centred(gradient, residuals))
 
-    def cells(self, coef: Array, offset: Array, problems: Array) -> Cells:
-        """Return what the kernels need to evaluate problems at the given coefficients."""
-        return self.kernel_cells(self.matrix.problem(coef, offset), problems)
+    def problem(self, coef: Array, offset: Array) -> Problem:
+        """Return coefficients and offsets as the kernels of the loss want them."""
+        is_fused = self.loss.fused in self.matrix.fused
+        return self.matrix.problem(coef, offset, np.float32 if is_fused else np.float64)
 
-    def kernel_cells(self, problem: Problem, problems: Array) -> Cells:
-        """Return the same where the matrix has made its form of the coefficients already."""
+    def cells(self, problem: Problem, problems: Array) -> Cells:
+        """Return what the kernels need to evaluate the cells of problems."""
         listed = self._kernel_labels(self._marked, problems)
         return Cells(problem, self.weights, listed, self._costs)
 
-    def with_penalty(self, points: Array, coef: Array, sums: Array, gradient: Array) -> Evaluation:
-        """Return the evaluation of problems from their losses' sums and gradients over rows."""
-        losses, curvatures, residuals = sums
-        places = self.matrix.coordinates
-        square, slope = self._penalty(points, coef)
-        slope /= self.C
-        slope[:, :-1] += places.to_variables(self.matrix.centred(gradient, residuals))
-        slope[:, -1] += residuals
-        diagonal = np.empty_like(points)
-        np.multiply.outer(curvatures, places.spectrum, out=diagonal[:, :-1])
-        diagonal[:, -1] = np.maximum(curvatures, np.finfo(np.float32).tiny)
-        diagonal[:, : None if self.penalize_intercept else -1] += 1 / self.C
-        return Evaluation(losses + square / (2 * self.C), slope, diagonal)
+    @cached_property
+    def tables(self) -> Tables:
+        """The same rows as tables, for Newton's method."""
+        folds = np.full(len(self.weights), -1)
+        for fold, part in enumerate(self.parts):
+            folds[part] = fold
+        return Tables(
+            self.X,
+            self.labels,
+            self._exact_weights,
+            positive_cost=self._exact_cost,
+            moments=self._moments,
+            folds=folds,
+            n_folds=self.n_folds,
+            loss=self.loss,
+        )
 
-    def penalty(self, points: Array) -> Evaluation:
-        """Return what the penalty alone contributes to the evaluation of all problems."""
-        coef = self.matrix.coordinates.to_coef(points[:, :-1])
-        return self.with_penalty(points, coef, np.zeros((3, len(points))), np.zeros_like(coef))
+    def derivatives(
+        self, points: Array, problems: Array, careful: bool
+    ) -> tuple[Array, Array, Array]:
+        """Return losses (p,), gradients (p, d + 1) and Hessians (p, d + 1, d + 1), in float64."""
+        return self.tables.derivatives(points, problems)
 
-    def _penalty(self, points: Array, coef: Array) -> tuple[Array, Array]:
-        """Return the squared norm that is penalised, and half its gradient."""
-        slope = points.copy()
-        slope[:, -1] = 0.0
-        square = np.einsum("ij,ij->i", slope, slope)
-        if self.penalize_intercept:
-            intercept = points[:, -1] - coef @ self.matrix.coordinates.center
-            square += intercept**2
-            slope += np.multiply.outer(intercept, self.intercept_direction)
-        return square, slope
+    def hessians(
+        self, coef: Array, offset: Array, problems: Array, curvatures: Array, left_out: Array
+    ) -> list[Array]:
+        """Return Hessians of the losses from rows sampled by their curvature.
 
-    @property
-    def intercept_direction(self) -> Array:
-        """Gradient of the intercept with respect to the variables, shape (v,)."""
-        places = self.matrix.coordinates
-        return np.append(-places.to_variables(places.center[None])[0], 1.0)
+        A label's Hessian is sum_i D_i x_i x_i^T with D_i the curvatures of its cells. For a rare
+        label a few rows hold nearly all of D, so rows drawn in proportion to D give it at a small
+        part of its cost: with 12 rows per variable, about three passes for all labels of mediamill.
+        """
+        spacing = curvatures / self.n_draws
+        return self.sampled_hessians(coef, offset, problems, spacing, self.n_draws, left_out)
 
-    def to_features(self, points: Array) -> tuple[Array, Array]:
-        """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
-        places = self.matrix.coordinates
+    def sampled_hessians(
+        self,
+        coef: Array,
+        offset: Array,
+        problems: Array,
+        spacing: Array,
+        n_draws: int,
+        left_out: Array,
+    ) -> list[Array]:
+        """Return the same with rows drawn once for every `spacing` (p,) of curvature."""
+        pieces = [(fold, rows) for fold, part in enumerate(self.parts) for rows in chunks(part)]
+        cells = self.cells(self.problem(coef, offset), problems)
+        tasks = [
+            # A fold's spacing is of its own rows, so all rows may give a few more draws.
+            partial(loss_sample, self.matrix, rows, cells, self.loss, spacing,
+                    min(len(rows), 2 * n_draws))
+            for _, rows in pieces
+        ]  # fmt: skip
         with one_blas_thread():
-            coef = points[:, :-1] if places.basis is None else points[:, :-1] @ places.basis.T
-            return coef, points[:, -1] - coef @ places.center
+            samples = zip(*threads.run(tasks), strict=True)
+            folds = [fold for fold, _ in pieces]
+            parts = zip(samples, spacing, left_out, strict=True)
+            return threads.run([partial(self._assemble, folds, *part) for part in parts])
+
+    def _assemble(
+        self, folds: list[int], samples: tuple[Sample, ...], spacing: float, left_out: int
+    ) -> Array:
+        """Return the Hessian of the sampled rows outside one fold, or of an average fold (-1)."""
+        average = self.n_folds > 1 and left_out < 0
+        outside = [
+            sample
+            for sample, fold in zip(samples, folds, strict=True)
+            if average or self.n_folds == 1 or fold != left_out
+        ]
+        rows = np.concatenate([rows for rows, _ in outside])
+        times = np.concatenate([times for _, times in outside])
+        share = 1 - 1 / self.n_folds if average else 1.0
+        return self.matrix.hessian(rows, times * (share * spacing))
 
     def _tiles(self, problems: Array) -> Iterator[tuple[Array, Any]]:
         """Cut the groups into so many columns at a time as the matrix is quickest with."""
@@ -300,46 +273,44 @@ class LocalPass:
                 yield part, tile
 
     def _groups(self, problems: Array) -> Iterator[tuple[Array, Any]]:
+        """Yield rows that the same problems see, and those problems."""
         if self.n_folds == 1:
             yield self.parts[0], slice(None)
             return
-        for f, part in enumerate(self.parts):
-            columns = np.flatnonzero(problems % self.n_folds != f)
+        for fold, part in enumerate(self.parts):
+            columns = np.flatnonzero(problems % self.n_folds != fold)
             if columns.size:
                 yield part, columns
 
-    def chunks(self, part: Array) -> list[Array]:
-        """Return the given rows in pieces, a task each; one empty piece if there are none."""
-        return [part[rows] for rows in threads.even_parts(len(part), ROWS_PER_CHUNK)] or [part]
-
     def _kernel_labels(self, labels: LabelSets, problems: Array) -> KernelLabels:
         """Return label sets as the kernels want them; see `logistic_block`."""
-        first = np.searchsorted(problems // self.n_folds, np.arange(self.labels.n_labels + 1))
+        first = np.searchsorted(problems // self.n_folds, np.arange(self.n_labels + 1))
         return labels.starts, labels.members, first.astype(np.int32)
 
-    @property
-    def dtype(self) -> Any:
-        """Kind of numbers the features are."""
-        return self.matrix.dtype
-
     def arrays(self) -> Iterator[Array]:
-        """Return all that the objectives are made of, but for the penalty."""
+        """Yield all that the sums are made of."""
         yield from (self._marked.starts, self._marked.members, self._costs, self.weights)
         yield from self.matrix.arrays()
 
-    def first_rows(self, n_rows: int) -> Iterator[Array]:
-        """Return features, labels and costs of the first rows alone."""
-        end = self._marked.starts[n_rows]
-        yield from (self._marked.starts[: n_rows + 1], self._marked.members[:end])
-        yield self._costs[:end]
-        yield from self.matrix.first_rows(n_rows)
+    def digest(self) -> bytes:
+        """Return something short that other rows would hardly have."""
+        return digest_of(self.arrays())
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows that count."""
-        return sum(len(part) for part in self.parts)
 
-    def frequencies(self) -> Array:
-        """Return how many rows are positive for each problem's label."""
-        counts = np.bincount(self.labels.members, minlength=self.labels.n_labels)
-        return np.repeat(counts, self.n_folds)
+def matrix_kind(X: Any) -> type[CSRMatrix] | type[DenseMatrix]:
+    """Return the kind of matrix that features are."""
+    return CSRMatrix if sparse.issparse(X) else DenseMatrix
+
+
+def chunks(rows: Array) -> list[Array]:
+    """Return rows in pieces, one task each; one empty piece if there are none."""
+    return [rows[piece] for piece in threads.even_parts(len(rows), ROWS_PER_CHUNK)] or [rows]
+
+
+def digest_of(arrays: Iterable[Array]) -> bytes:
+    """Return a checksum of arrays, their shapes and types."""
+    digest = hashlib.blake2b(digest_size=32)
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.digest()

@@ -1,222 +1,292 @@
-"""Batched L-BFGS: many small smooth convex problems, one shared evaluation a round."""
+"""Batched L-BFGS: many smooth convex problems, one shared evaluation per round, wherever they lie.
+
+What is decided (steps, stops, when to ask for Hessians) is a few numbers per problem and is decided
+here, on the host, for every place. The vectors, one row per problem, lie with the data: `Steps` is
+compiled for NumPy arrays (`solvers.array_steps`) and written in torch for tensors
+(`solvers.tensor_steps`).
+"""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.core import threads
 from deltarank.core.progress import Step, progress
-from deltarank.linear.kernels.lbfgs import cholesky, descend, move
+from deltarank.linear.solvers.precision import Precision
 from deltarank.linear.solvers.solution import Solution
-from deltarank.linear.solvers.states import Evaluation, Start, State
+from deltarank.linear.solvers.states import Evaluation, Start
 
 Array = NDArray[Any]
 SUFFICIENT_DECREASE = 1e-4
-# Values are sums of float32 cells; a rise of this relative size is rounding, not ascent.
-VALUE_NOISE = 1e-7
 # Decrements below this are zero: the problems are sums of losses of order one.
 NEGLIGIBLE = 1e-9
 # Estimated gaps were seen to be up to four times too small with Hessians, and ten times without.
 SAFETY, SAFETY_WITHOUT_HESSIAN = 4.0, 10.0
-# Where curvature was known from the start, gaps that fall fast are estimated better: by their rate.
-LEAST_SAFETY, SAFETY_PER_RATE = 2.0, 100.0
-SMALLEST_STEP = 1e-10
 SMALLEST_SLOWNESS = 1e-2
-PROBLEMS_PER_TASK = 64
-HESSIANS_PER_TASK = 8
 # A wait after which anything that can be had at all is due.
 ENDLESS = 10**12
 # Rounds that a close start counts as having waited for a Hessian.
 HEAD_START = 6
-# Factors of problems that need them no more are kept up to here, for whoever goes on from there.
-BYTES_OF_FACTORS = 2**26
+# A problem whose value fell by less than a tenth of the tolerance in so many rounds is idle.
+IDLE_ROUNDS, IDLE_SHARE = 8, 0.1
 
 
-Objective = Callable[[Array, Array], Evaluation]
-Hessian = Callable[[Array, Array, Array], tuple[Array, Array]]
+Hessians = Callable[[Any, Any, Any], tuple[Any, Array]]
+
+
+class Stage(NamedTuple):
+    """A part of the way, made by evaluations of one precision.
+
+    Attributes
+    ----------
+    precision : Precision
+    noise : float
+        A rise of values of this relative size is rounding, not ascent.
+    least_tol : float
+        Gaps below this are left to the next stage.
+    stragglers : int
+        So few problems go on with the next stage: a round takes as long as reading the data.
+    smallest_step : float
+        A problem whose steps are rejected even so short is stuck, and left to the next stage.
+    idles : bool
+        Whether a problem that is idle has converged: near the limits of float32 the decrement says
+        no more how far the minimum is.
+    everyone : bool
+        Whether problems that have converged are evaluated anew, so that values are exact.
+    """
+
+    precision: Precision
+    noise: float = 1e-7
+    least_tol: float = 0.0
+    stragglers: int = 0
+    smallest_step: float = 1e-10
+    idles: bool = False
+    everyone: bool = True
+
+
+class Steps(Protocol):
+    """Points, gradients, directions and histories of all problems, one row per problem.
+
+    Problems are given by ascending indices, a NumPy array.
+    """
+
+    def points(self, problems: Array, lengths: Array | None = None) -> Any:
+        """Return the points of problems, or those so many steps ahead."""
+
+    def of(self, problems: Array) -> Any:
+        """Return indices of problems as the place holds them."""
+
+    def accept(
+        self, problems: Array, points: Any, gradient: Any, diagonal: Any, moved: bool
+    ) -> None:
+        """Move problems; if they `moved`, remember step and change of gradient."""
+
+    def aim(self, problems: Array) -> Array:
+        """Choose directions of descent; return their slopes, on the host."""
+
+    def centre(self, problems: Array, hessians: Hessians, active: Array) -> None:
+        """Let estimates of problems start from Hessians, and forget their pairs.
+
+        Others that are still active keep the Hessians that they have.
+        """
+
+    def host(self, *values: Any) -> tuple[Array, ...]:
+        """Return numbers of problems on the host, all at once."""
+
+    def result(self) -> tuple[Array, Array, Array]:
+        """Return points, norms of gradients and diagonals on the host."""
 
 
 def lbfgs(
-    value_and_gradient: Objective,
-    start: Start | State,
+    evaluate: Callable[[Any, Any, Precision], Evaluation],
+    start: Start,
+    steps: Steps,
     *,
+    stages: tuple[Stage, ...],
+    hessians: Hessians | None = None,
+    hessians_due: Callable[[int, int, Precision], bool] = lambda *wait: False,
     tol: float = 1e-6,
     max_iter: int = 500,
-    memory: int = 8,
-    hessian: Hessian,
-    due: Callable[[int, int], bool],
-) -> tuple[Solution, State]:
+) -> Solution:
     """Minimise p problems of v variables, each with its own step length and its own stop.
 
     A problem has converged when the estimated gap to its minimum is at most ``tol`` times its
-    value; it then leaves the batch. Whenever they are `due`, the problems still there get Hessians
-    as the centres of their inverse-Hessian estimates, in place of the diagonals.
+    value; it then leaves the batch. Whenever they are due, the problems still there get Hessians as
+    the centres of their inverse-Hessian estimates, in place of the diagonals.
 
     Parameters
     ----------
-    value_and_gradient : callable
-        ``(points (q, v), problems (q,)) -> Evaluation``; `problems` holds ascending indices.
-    start : Start or State
-        From a state, perhaps of problems that differ a little, with what is found at its points
-        now, it goes on with the curvature known there; the state's arrays are overwritten.
+    evaluate : callable
+        ``(points (q, v), problems (q,), precision) -> Evaluation``; `problems` ascend.
+    start : Start
+        One that is near the minimum needs no rough way there.
+    steps : Steps
+        Made from the start.
+    stages : tuple of Stage
+        Of ascending precision.
+    hessians : callable
+        ``(points (q, v), problems (q,), diagonals (q, v)) -> hessians (h, v, v), owner (q,)``;
+        problem k of the q uses ``hessians[owner[k]]``.
+    hessians_due : callable
+        ``(rounds since the last Hessians, active problems, precision) -> bool``.
     tol : float
     max_iter : int
         Largest number of rounds, each one evaluation of all active problems.
-    memory : int
-        Pairs (step, change of gradient) kept for each problem.
-    hessian : callable
-        ``(points (q, v), problems (q,), diagonals (q, v)) -> hessians (h, v, v), owner (q,)``;
-        problem k of the q uses ``hessians[owner[k]]``.
-    due : callable
-        ``(rounds since the last Hessians, active problems) -> bool``.
     """
+    batch = _Batch(steps, len(start.point), tol)
+    descent = _Descent(batch, evaluate, hessians, hessians_due, max_iter)
     with progress("descending", 1.0) as done:
-        if isinstance(start, Start):
-            batch, renewed = _Batch(start, memory, tol), (1 - HEAD_START) * start.close
-            everyone = np.arange(len(start.point))
-            batch.accept(everyone, start.point, value_and_gradient(start.point, everyone))
-        else:
-            batch, renewed = _Batch.resumed(start, tol), 0
-        _minimise(batch, value_and_gradient, max_iter, hessian, due, renewed, done)
-    return batch.solution(), batch.state()
+        for stage in stages:
+            if start.near and stage.precision < Precision.EXACT:
+                continue
+            point = start.point if descent.n_rounds == 0 else None
+            descent.go(stage, point, start.close, done)
+    return batch.solution()
 
 
-def _minimise(
-    batch: "_Batch",
-    value_and_gradient: Objective,
-    max_iter: int,
-    hessian: Hessian,
-    due: Callable[[int, int], bool],
-    renewed: int,
-    done: Step,
-) -> None:
-    """Go on until no problem is active; Hessians count as having been had in round `renewed`."""
-    n_rounds = 1
-    active = batch.still_active()
-    while active.size and n_rounds < max_iter:
-        if due(n_rounds - renewed, active.size):
-            batch.renew_curvature(active, hessian)
-            renewed = n_rounds
-        trial = batch.point[active] + batch.step[active, None] * batch.direction[active]
-        evaluation = value_and_gradient(trial, active)
-        n_rounds += 1
-        decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
-        slack = VALUE_NOISE * np.abs(batch.value[active])
-        good = evaluation.value <= batch.value[active] + decrease + slack
-        if good.all():
-            batch.accept(active, trial, evaluation)
-        else:
-            batch.accept(active[good], trial[good], Evaluation(*(e[good] for e in evaluation)))
-            batch.shorten(active[~good], evaluation.value[~good])
-        stranded = batch.stranded()
-        if stranded.size and due(ENDLESS, stranded.size):
-            batch.renew_curvature(stranded, hessian)
+class _Descent:
+    """The rounds of a solve, stage after stage."""
+
+    def __init__(
+        self, batch: "_Batch", evaluate: Any, hessians: Any, hessians_due: Any, max_iter: int
+    ) -> None:
+        self.batch, self.evaluate, self.max_iter = batch, evaluate, max_iter
+        self.hessians, self.hessians_due = hessians, hessians_due
+        self.n_rounds = 0
+
+    def go(self, stage: Stage, start: Any, close: bool, done: Step) -> None:
+        """Go on until few problems are active; from `start` where nothing is known yet."""
+        batch = self.batch
+        problems = np.arange(len(batch.value)) if stage.everyone else batch.unfinished()
+        if not len(problems) or self.n_rounds >= self.max_iter:
+            return
+        batch.begin(stage)
+        points = batch.steps.points(problems) if start is None else start
+        found = self.evaluate(points, batch.steps.of(problems), stage.precision)
+        batch.accept(problems, points, found, moved=start is not None)
+        self.n_rounds += 1
+        # Rounds waited for Hessians count from here; a later stage has waited long enough.
+        renewed = (1 - HEAD_START) * close if start is not None else -ENDLESS
         active = batch.still_active()
-        if done.is_heard:
-            done(batch.share_done())
+        while len(active) > stage.stragglers and self.n_rounds < self.max_iter:
+            if self.hessians_due(self.n_rounds - renewed, len(active), stage.precision):
+                batch.renew_curvature(active, self.hessians)
+                renewed, active = self.n_rounds, batch.still_active()
+                continue
+            self._round(active, stage)
+            stranded = batch.stranded()
+            if stranded.size and self.hessians_due(ENDLESS, stranded.size, stage.precision):
+                batch.renew_curvature(stranded, self.hessians)
+            active = batch.still_active()
+            if done.is_heard:
+                done(batch.share_done())
+
+    def _round(self, active: Array, stage: Stage) -> None:
+        """Try one step of every active problem."""
+        batch = self.batch
+        trial = batch.steps.points(active, batch.step[active])
+        found = self.evaluate(trial, batch.steps.of(active), stage.precision)
+        self.n_rounds += 1
+        (value,) = batch.steps.host(found.value)
+        decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
+        slack = stage.noise * np.abs(batch.value[active])
+        good = value <= batch.value[active] + decrease + slack
+        if good.all():
+            batch.accept(active, trial, found)
+            return
+        kept = batch.steps.of(np.flatnonzero(good))
+        moved = Evaluation(*(part[kept] for part in found))
+        batch.accept(active[good], trial[kept], moved)
+        batch.shorten(active[~good], value[~good])
 
 
 class _Batch:
-    """State of all problems; every array has a row a problem."""
+    """What is decided of each problem; every array has one entry per problem."""
 
-    def __init__(self, start: Start, memory: int, tol: float) -> None:
-        n_problems, n_variables = start.point.shape
-        self.tol = tol
-        self.point, self.gradient = start.known_point.copy(), start.known_gradient.copy()
-        self.value = np.zeros(n_problems)
-        self.diagonal = np.ones_like(self.point)
-        self.direction = np.zeros_like(self.point)
-        self.slope, self.step = np.zeros(n_problems), np.ones(n_problems)
-        history = (n_problems, memory, n_variables)
-        # float32 halves the traffic; the pairs only shape the metric, not the minimum.
-        self.histories = np.zeros(history, np.float32), np.zeros(history, np.float32)
-        self.products = np.ones((n_problems, memory))
-        self.n_pairs = np.zeros(n_problems, np.int64)
-        self.factors = np.empty((0, n_variables, n_variables))
-        self.slots = np.full(n_problems, -1)
-        self.has_factor = np.zeros(n_problems, bool)
+    def __init__(self, steps: Steps, n_problems: int, tol: float) -> None:
+        self.steps, self._tol, self.stage = steps, tol, Stage(Precision.EXACT)
+        self.value, self.slope = np.zeros((2, n_problems))
+        self.step = np.ones(n_problems)
+        self.has_hessian, self.converged, self.stuck = np.zeros((3, n_problems), bool)
         self.n_iter, self.n_moves = np.zeros((2, n_problems), np.int64)
-        self.first_decrement, self.last_decrement = np.zeros((2, n_problems))
+        self.first_decrement = np.zeros(n_problems)
+        self.past = np.full((n_problems, IDLE_ROUNDS), np.inf)
         self.farthest, self.share = np.zeros(n_problems), 0.0
-        self.converged = np.zeros(n_problems, bool)
-        self.stuck = np.zeros(n_problems, bool)
-        self.knows_curvature = False
 
-    @classmethod
-    def resumed(cls, state: State, tol: float) -> "_Batch":
-        """Return problems that have been evaluated, with what is known of their curvature.
-
-        Pairs found beside a Hessian that is no longer quite theirs held some problems up for long.
-        """
-        start = Start(state.point, state.point, state.found.gradient)
-        batch = cls(start, state.products.shape[1], tol)
-        batch.histories, batch.products = (state.steps, state.changes), state.products
-        batch.n_pairs = np.where(state.slots < 0, state.n_pairs, 0)
-        batch.factors, batch.slots, batch.has_factor = state.factors, state.slots, state.slots >= 0
-        batch.value, batch.diagonal = state.found.value, state.found.diagonal
-        batch.knows_curvature = True
-        everyone = np.arange(len(state.point))
-        batch._aim(everyone)
-        batch._check(everyone)
-        return batch
+    def begin(self, stage: Stage) -> None:
+        """Begin a stage: its values are not compared with those of another precision."""
+        self.stage, self.tol = stage, max(self._tol, stage.least_tol)
+        self.past[:] = np.inf
 
     def solution(self) -> Solution:
         """Return where the problems are."""
-        norm = np.linalg.norm(self.gradient, axis=1)
-        return Solution(self.point, self.value, norm, self.n_iter, self.converged, self.diagonal)
-
-    def state(self) -> State:
-        """Return what the batch knows, where it was last evaluated."""
-        found = Evaluation(self.value, self.gradient, self.diagonal)
-        slots = np.where(self.has_factor, self.slots, -1)
-        known = (*self.histories, self.products, self.n_pairs, self.factors, slots)
-        return State(self.point, found, *known)
+        point, norm, diagonal = self.steps.result()
+        return Solution(point, self.value, norm, self.n_iter, self.converged, diagonal)
 
     def still_active(self) -> Array:
         """Return the problems that neither converged nor got stuck, ascending."""
         return np.flatnonzero(~(self.converged | self.stuck))
 
-    def share_done(self) -> float:
-        """Estimate the share of all work done, from how far each problem's decrement has fallen.
-
-        At a linear rate its logarithm falls by the same amount a round, and a round costs as much
-        as problems are active, so the mean over problems is the share of the work.
-        """
-        goal = self.tol * np.abs(self.value) + NEGLIGIBLE
-        distance = np.log(np.maximum(-self.slope / (2 * goal), 1.0))
-        distance[self.converged | self.stuck] = 0.0
-        self.farthest = np.maximum(self.farthest, distance)
-        left = np.divide(distance, self.farthest, where=self.farthest > 0, out=distance * 0)
-        self.share = max(self.share, float(1 - left.mean()))
-        return self.share
+    def unfinished(self) -> Array:
+        """Return the problems that have not converged, be they stuck or not, ascending."""
+        return np.flatnonzero(~self.converged)
 
     def stranded(self) -> Array:
-        """Return the problems that got stuck with no Hessian yet.
+        """Return the problems that got stuck without a Hessian of the point where they are.
 
         Their direction is too poor for the digits that values have; a Hessian's may not be, and
         its decrement tells how far the minimum still is.
         """
-        return np.flatnonzero(self.stuck & (self.slots < 0) & np.isfinite(self.value))
+        is_fresh = self.has_hessian & (self.n_moves <= 1)
+        return np.flatnonzero(self.stuck & ~is_fresh & np.isfinite(self.value))
 
-    def accept(self, problems: Array, points: Array, evaluation: Evaluation) -> None:
-        """Move the given problems to their new points and choose their next directions."""
-        old = self.point, self.gradient
-        kept = (old, self.histories, self.products, self.n_pairs)
-        blocks = threads.row_blocks(len(problems), PROBLEMS_PER_TASK)
-        gradients = evaluation.gradient
-        threads.run([partial(move, problems[b], points[b], gradients[b], *kept) for b in blocks])
-        self.value[problems], self.diagonal[problems] = evaluation.value, evaluation.diagonal
+    def accept(
+        self, problems: Array, points: Any, found: Evaluation, *, moved: bool = True
+    ) -> None:
+        """Move problems to new points and choose their next directions.
+
+        Not `moved`, the points are the old ones, evaluated more exactly.
+        """
+        if not problems.size:
+            return
+        self.steps.accept(problems, points, found.gradient, found.diagonal, moved)
         self.n_iter[problems] += 1
-        self.stuck[problems] |= ~np.isfinite(evaluation.value)
+        self._aim(problems, found.value)
+        self.stuck[problems] = ~np.isfinite(self.value[problems])
+        self._check(problems)
+
+    def _aim(self, problems: Array, value: Any = None) -> None:
+        slope = self.steps.aim(problems)
+        if value is not None:
+            (self.value[problems],) = self.steps.host(value)
+        self.slope[problems], self.step[problems] = slope, 1.0
+
+    def renew_curvature(self, problems: Array, hessians: Any) -> None:
+        """Replace the estimates of the given problems by Hessians at their present points.
+
+        Problems in the middle of a line search keep their direction, or they might take the same
+        bad step again and again.
+        """
+        problems = problems[(self.step[problems] == 1.0) | self.stuck[problems]]
+        if not problems.size:
+            return
+        self.stuck[problems] = False
+        self.steps.centre(problems, hessians, self.still_active())
+        self.has_hessian[problems] = True
+        self.n_moves[problems] = 0
         self._aim(problems)
         self._check(problems)
 
     def _check(self, problems: Array) -> None:
-        enough = self.tol * np.abs(self.value[problems]) + NEGLIGIBLE
-        self.converged[problems] = self._gap(problems) <= enough
+        value = self.value[problems]
+        enough = self.tol * np.abs(value) + NEGLIGIBLE
+        is_idle = False
+        if self.stage.idles:
+            fall = self.past[problems, 0] - value
+            self.past[problems] = np.column_stack([self.past[problems, 1:], value])
+            is_idle = (fall <= IDLE_SHARE * enough) & ~self.has_hessian[problems]
+        self.converged[problems] = (self._gap(problems) <= enough) | is_idle
 
     def _gap(self, problems: Array) -> Array:
         """Bound the gap to the minimum: the decrement over one minus the rate of convergence.
@@ -229,21 +299,14 @@ class _Batch:
         self.first_decrement[problems[fresh]] = decrement[fresh]
         fall = np.minimum(decrement / self.first_decrement[problems], 1.0)
         rate = fall ** (1 / np.maximum(self.n_moves[problems], 1))
-        latest = decrement / np.where(fresh, decrement, self.last_decrement[problems])
-        self.last_decrement[problems] = decrement
         self.n_moves[problems] += 1
-        rough = self.slots[problems] < 0
+        rough = ~self.has_hessian[problems]
         still_to_come = np.where(rough & ~fresh, np.maximum(1 - rate, SMALLEST_SLOWNESS), 1.0)
         safety = np.where(rough, SAFETY_WITHOUT_HESSIAN, SAFETY)
-        if self.knows_curvature:
-            by_rate = SAFETY_PER_RATE * np.maximum(rate, latest)
-            safety = np.where(fresh, safety, np.clip(by_rate, LEAST_SAFETY, safety))
         return safety * decrement / still_to_come
 
     def shorten(self, problems: Array, values: Array) -> None:
         """Shorten rejected steps to the minimum of a parabola through what is known."""
-        if not problems.size:
-            return
         step, slope = self.step[problems], self.slope[problems]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             excess = values - self.value[problems] - step * slope
@@ -251,47 +314,22 @@ class _Batch:
         share = np.where(np.isfinite(values), np.clip(np.nan_to_num(share, nan=0.5), 0.1, 0.5), 0.1)
         self.step[problems] = step * share
         self.n_iter[problems] += 1
-        stuck = problems[self.step[problems] < SMALLEST_STEP]
+        stuck = problems[self.step[problems] < self.stage.smallest_step]
         self.stuck[stuck] = True
         # Values show no more progress. By a Hessian the decrement is the gap, without a margin.
-        final = stuck[self.slots[stuck] >= 0]
+        final = stuck[self.has_hessian[stuck] | (self.stage.idles)]
         self.converged[final] = -self.slope[final] / 2 <= self.tol * np.abs(self.value[final])
 
-    def renew_curvature(self, problems: Array, hessian: Hessian) -> None:
-        """Replace the estimates of the given problems by Hessians at their present points.
+    def share_done(self) -> float:
+        """Estimate the share of all work done, from how far each problem's decrement has fallen.
 
-        Problems in the middle of a line search keep their direction, or they might take the same
-        bad step again and again.
+        At a linear rate its logarithm falls by the same amount per round, and a round costs as much
+        as problems are active, so the mean over problems is the share of the work.
         """
-        problems = problems[(self.step[problems] == 1.0) | self.stuck[problems]]
-        if not problems.size:
-            return
-        self.stuck[problems] = False
-        matrices, owner = hessian(self.point[problems], problems, self.diagonal[problems])
-        blocks = threads.row_blocks(len(matrices), HESSIANS_PER_TASK)
-        threads.run([partial(cholesky, matrices[b]) for b in blocks])
-        self._keep_factors(problems, matrices, owner)
-        self.n_pairs[problems] = 0
-        self.n_moves[problems] = 0
-        self._aim(problems)
-        self._check(problems)
-
-    def _keep_factors(self, problems: Array, matrices: Array, owner: Array) -> None:
-        self.has_factor[problems] = False
-        others = np.flatnonzero(self.has_factor)
-        if (len(matrices) + len(self.factors)) * matrices[0].nbytes > BYTES_OF_FACTORS:
-            others = np.intersect1d(others, self.still_active())
-        kept, self.slots[others] = np.unique(self.slots[others], return_inverse=True)
-        self.slots[others] += len(matrices)
-        self.slots[problems] = owner
-        self.has_factor[:] = False
-        self.has_factor[others] = self.has_factor[problems] = True
-        self.factors = np.concatenate([matrices, self.factors[kept]])
-
-    def _aim(self, problems: Array) -> None:
-        known = (self.gradient, self.diagonal, (self.direction, self.slope))
-        centre = (self.factors, self.slots)
-        pairs = (self.histories, self.products, self.n_pairs)
-        blocks = threads.row_blocks(len(problems), PROBLEMS_PER_TASK)
-        threads.run([partial(descend, problems[b], *known, *centre, *pairs) for b in blocks])
-        self.step[problems] = 1.0
+        goal = self._tol * np.abs(self.value) + NEGLIGIBLE
+        distance = np.log(np.maximum(-self.slope / (2 * goal), 1.0))
+        distance[self.converged | self.stuck] = 0.0
+        self.farthest = np.maximum(self.farthest, distance)
+        left = np.divide(distance, self.farthest, where=self.farthest > 0, out=distance * 0)
+        self.share = max(self.share, float(1 - left.mean()))
+        return self.share

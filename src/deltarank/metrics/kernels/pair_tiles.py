@@ -32,10 +32,11 @@ LARGEST_DIFFERENCE = 300.0
 
 @njit(nogil=True, cache=True)
 def tile_space(n_labels):
-    """Return scratch for `logistic_tile`, for labels and for totals."""
+    """Return scratch for `logistic_tile`, for labels and for totals, and marks of its rows."""
     return (
         np.zeros((SLOPE + 1, n_labels * VECTORS, LANES)),
         np.zeros((MISSED + 1, VECTORS, LANES)),
+        np.zeros(ROWS_PER_TILE, np.bool_),
     )
 
 
@@ -44,14 +45,13 @@ def logistic_tile(scores, rows, weights, labels, losses, space):
     """Do what `logistic_pairs` does for at most ROWS_PER_TILE rows of few labels.
 
     With e = exp(score), a pair pulls its two scores apart by e_q / (e_p + e_q), and its loss is the
-    logarithm of (e_p + e_q) / max(e_p, e_q), plus the difference where it is wrong. Returns whether
-    the scores were close enough together for that; if not, nothing is changed.
+    logarithm of (e_p + e_q) / max(e_p, e_q), plus the difference where it is wrong. Rows whose
+    scores are too far apart for that are left alone, and marked in the last part of ``space``.
     """
-    cells, totals = space
+    cells, totals, is_far = space
     n_labels = scores.shape[1]
     heights = cells[0].reshape(n_labels, ROWS_PER_TILE)
-    if not _load(scores, rows, labels, heights, cells[RELEVANT].reshape(heights.shape)):
-        return False
+    _load(scores, rows, labels, heights, cells[RELEVANT].reshape(heights.shape), is_far)
     height, power, inverse = cells[0].ravel(), cells[POWER].ravel(), cells[INVERSE].ravel()
     for k in range(height.shape[0]):
         power[k] = exp64(height[k])
@@ -66,24 +66,31 @@ def logistic_tile(scores, rows, weights, labels, losses, space):
         missed[k] += logarithm(products[k])
     slopes = cells[SLOPE].reshape(heights.shape)
     for b in range(rows.shape[0]):
+        if is_far[b]:
+            continue
         weight = weights[rows[b], 0]
         losses[b] = weight * missed[b]
         for j in range(n_labels):
             scores[b, j] = weight * slopes[j, b]
-    return True
 
 
 @njit(nogil=True, cache=True)
-def _load(scores, rows, labels, heights, relevant):
-    """Write a column a row: scores less that of the first label, and 1 for relevant labels."""
+def _load(scores, rows, labels, heights, relevant, is_far):
+    """Write a column a row: scores less that of the first label, and 1 for relevant labels.
+
+    A row that is too far apart is marked, and has zeros for scores: no number of another row
+    depends on it.
+    """
     starts, members = labels
     relevant[:] = 0.0
-    close = True
     for b in range(rows.shape[0]):
+        close = True
         for j in range(scores.shape[1]):
             height = np.float64(scores[b, j]) - np.float64(scores[b, 0])
             heights[j, b] = height
             close &= abs(height) <= LARGEST_DIFFERENCE
+        is_far[b] = not close
+        if not close:
+            heights[:, b] = 0.0
         for k in range(starts[rows[b]], starts[rows[b] + 1]):
             relevant[members[k], b] = 1.0
-    return close

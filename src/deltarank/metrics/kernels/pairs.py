@@ -4,10 +4,15 @@ Each function takes ``above`` (scores of the relevant labels), ``below`` (of the
 both float64 and never empty, writes the derivatives with respect to them into ``up`` and ``down``
 and returns the loss, the sum over all pairs of phi(above_p - below_q), Eq. (18). Only the logistic
 loss needs to visit the pairs; see `docs/equations.md` for the sums that replace them elsewhere.
+All are called alike, so each also takes what only one of them needs: ``scratch`` (5, m + LANES),
+and ``pull``, what the row counts over what its pairs count.
+
+They are plain functions that numba compiles into their callers: see `pairwise`.
 """
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from deltarank.core.kernels.elementary import exp64
 
@@ -36,13 +41,13 @@ def _range(values):
     return lowest, highest
 
 
-@njit(fastmath=FAST, error_model="numpy")
-def logistic_row(above, below, up, down, space):
+@register_jitable(fastmath=FAST, error_model="numpy")
+def logistic_row(above, below, up, down, scratch, pull):
     """Loss log(1 + exp(-z)).
 
     An exponential a label and not a pair: with e = exp(score), the slope is a quotient of sums of
     e, and 1 + exp(-|z|) is (e_p + e_q) / max(e_p, e_q). Its logarithms add up to that of a product.
-    ``space`` (5, m + LANES) is scratch: allocating it would take longer than a row of few labels.
+    Allocating ``scratch`` here would take longer than a row of few labels.
     """
     low_above, high_above = _range(above)
     low_below, high_below = _range(below)
@@ -52,8 +57,8 @@ def logistic_row(above, below, up, down, space):
     middle = (highest + lowest) / 2
     n_below = below.shape[0]
     n_padded = -(-n_below // LANES) * LANES
-    scores, powers, inverses = space[0, :n_padded], space[1, :n_padded], space[2, :n_padded]
-    pulls, factors = space[3, :n_padded], space[4, :n_padded]
+    scores, powers, inverses = scratch[0, :n_padded], scratch[1, :n_padded], scratch[2, :n_padded]
+    pulls, factors = scratch[3, :n_padded], scratch[4, :n_padded]
     scores[:], pulls[:] = 0.0, 0.0
     for q in range(n_below):
         scores[q] = below[q] - middle
@@ -113,8 +118,8 @@ def _logistic_pair_by_pair(above, below, up, down):
     return loss
 
 
-@njit(fastmath=FAST, error_model="numpy")
-def exponential_row(above, below, up, down):
+@register_jitable(fastmath=FAST, error_model="numpy")
+def exponential_row(above, below, up, down, scratch, pull):
     """Loss exp(-z): the product of two sums. Beyond float64 it stays at the largest exponent."""
     lowest, highest = _range(above)[0], _range(below)[1]
     left, right = 0.0, 0.0
@@ -134,16 +139,29 @@ def exponential_row(above, below, up, down):
     return scale * left * right
 
 
-@njit(fastmath=FAST)
-def linear_row(above, below, up, down):
+@register_jitable(fastmath=FAST)
+def linear_row(above, below, up, down, scratch, pull):
     """Loss -z."""
     n_above, n_below = above.shape[0], below.shape[0]
     up[:], down[:] = -float(n_below), float(n_above)
     return n_above * below.sum() - n_below * above.sum()
 
 
-@njit(fastmath=FAST)
-def squared_row(above, below, up, down):
+@register_jitable
+def penalized_linear_row(above, below, up, down, scratch, pull):
+    """Loss -z with half the squares of the scores added, Eq. (40)."""
+    loss = linear_row(above, below, up, down, scratch, pull)
+    for p in range(above.shape[0]):
+        loss += pull * above[p] * above[p] / 2
+        up[p] += pull * above[p]
+    for q in range(below.shape[0]):
+        loss += pull * below[q] * below[q] / 2
+        down[q] += pull * below[q]
+    return loss
+
+
+@register_jitable(fastmath=FAST)
+def squared_row(above, below, up, down, scratch, pull):
     """Loss (1 - z)^2, from means and sums of squares about them."""
     n_above, n_below = above.shape[0], below.shape[0]
     mean_above, mean_below = above.mean(), below.mean()
@@ -173,8 +191,8 @@ def _reach(ascending, value):
     return low
 
 
-@njit
-def hinge_row(above, below, up, down):
+@register_jitable
+def hinge_row(above, below, up, down, scratch, pull):
     """Loss max(1 - z, 0), from numbers and sums of the relevant scores within reach of each other.
 
     In ascending order the relevant scores within reach of an irrelevant one are the first few.
@@ -227,14 +245,14 @@ def _squared_hinge(above, below, margin, up, down):
     return max(loss, 0.0)
 
 
-@njit
-def squared_hinge_row(above, below, up, down):
+@register_jitable
+def squared_hinge_row(above, below, up, down, scratch, pull):
     """Loss max(1 - z, 0)^2."""
     return _squared_hinge(above, below, 1.0, up, down)
 
 
-@njit
-def rounded_hinge_row(above, below, up, down):
+@register_jitable
+def rounded_hinge_row(above, below, up, down, scratch, pull):
     """Hinge with a parabola for its kink: at most ROUNDED / 2 below it, and differentiable.
 
     It is the difference of two squared hinges, over twice the distance of their margins.
@@ -249,8 +267,8 @@ def rounded_hinge_row(above, below, up, down):
     return loss / (2 * ROUNDED)
 
 
-@njit(fastmath=FAST)
-def all_pairs_squared_row(above, below, up, down):
+@register_jitable(fastmath=FAST)
+def all_pairs_squared_row(above, below, up, down, scratch, pull):
     """Loss ((y_i - y_j) - (h_i - h_j))^2 over all pairs, Eq. (41): m times the scatter of y - h."""
     n_above, n_below = above.shape[0], below.shape[0]
     n_labels = n_above + n_below

@@ -14,8 +14,7 @@ labels : tuple (starts, members)
 losses : ndarray of float64, shape (b,)
     Receives the weighted losses; a row without pairs has none.
 
-They differ in one call. Handing that call over as an argument would spare the repetition, but
-numba keeps no compiled copy of such a function on disk.
+One loop over rows is compiled once for each loss.
 """
 
 import numpy as np
@@ -34,6 +33,7 @@ from deltarank.metrics.kernels.pairs import (
     hinge_row,
     linear_row,
     logistic_row,
+    penalized_linear_row,
     rounded_hinge_row,
     squared_hinge_row,
     squared_row,
@@ -77,9 +77,52 @@ def _bring_back(row, labels, i, space, weight):
         begin = end + 1
 
 
+def _named(name):
+    """Give a function the name that its compiled copies on disk, and their symbols, will have.
+
+    Under one name, two processes that compile different losses at once could each keep what the
+    other has made.
+    """
+
+    def rename(function):
+        function.__qualname__ = name
+        return function
+
+    return rename
+
+
+def _over_rows(row_loss):
+    """Return the loop over rows for a loss of one row.
+
+    numba keeps a compiled loop on disk under a digest of what the loop closes over. That is the
+    same in every process for a plain function, but not for one that is compiled already, nor could
+    the loss be an argument: hence `register_jitable` in `pairs`.
+    """
+
+    @njit(nogil=True, cache=True)
+    @_named(f"{row_loss.__name__}_by_row")
+    def losses_of_rows(scores, rows, weights, labels, losses):
+        space, scratch = np.zeros((2, scores.shape[1])), np.zeros((5, scores.shape[1] + LANES))
+        for b in range(rows.shape[0]):
+            i, row = rows[b], scores[b]
+            above, below, up, down = _separate(row, labels, i, space)
+            has_pairs = above.shape[0] > 0 and below.shape[0] > 0
+            weight = weights[i, 0] if has_pairs else 0.0
+            pull = weights[i, 1] / weight if weight else 0.0
+            loss = row_loss(above, below, up, down, scratch, pull) if has_pairs else 0.0
+            losses[b] = weight * loss
+            _bring_back(row, labels, i, space, weight)
+
+    return losses_of_rows
+
+
+_logistic_row_by_row = _over_rows(logistic_row)
+rounded_hinge_pairs = _over_rows(rounded_hinge_row)
+
+
 @njit(nogil=True, cache=True)
 def logistic_pairs(scores, rows, weights, labels, losses):
-    """Loss log(1 + exp(-z)): O(s (m - s)), and for few labels O(m^2), many rows at once."""
+    """Take rows of few labels many at a time, in O(m^2) each, and others in O(s (m - s))."""
     if scores.shape[1] > FEW_LABELS:
         _logistic_row_by_row(scores, rows, weights, labels, losses)
         return
@@ -87,146 +130,20 @@ def logistic_pairs(scores, rows, weights, labels, losses):
     for begin in range(0, rows.shape[0], ROWS_PER_TILE):
         tile, some = scores[begin : begin + ROWS_PER_TILE], rows[begin : begin + ROWS_PER_TILE]
         found = losses[begin : begin + ROWS_PER_TILE]
-        if not logistic_tile(tile, some, weights, labels, found, space):
-            _logistic_row_by_row(tile, some, weights, labels, found)
-
-
-@njit(nogil=True, cache=True)
-def _logistic_row_by_row(scores, rows, weights, labels, losses):
-    space, scratch = np.zeros((2, scores.shape[1])), np.zeros((5, scores.shape[1] + LANES))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = logistic_row(*parts, scratch) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def exponential_pairs(scores, rows, weights, labels, losses):
-    """Loss exp(-z): O(m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = exponential_row(*parts) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def squared_pairs(scores, rows, weights, labels, losses):
-    """Loss (1 - z)^2: O(m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = squared_row(*parts) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def squared_hinge_pairs(scores, rows, weights, labels, losses):
-    """Loss max(1 - z, 0)^2: O(m log m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = squared_hinge_row(*parts) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def hinge_pairs(scores, rows, weights, labels, losses):
-    """Loss max(1 - z, 0): O(m log m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = hinge_row(*parts) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def rounded_hinge_pairs(scores, rows, weights, labels, losses):
-    """Hinge loss with its kink rounded off: O(m log m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = rounded_hinge_row(*parts) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def linear_pairs(scores, rows, weights, labels, losses):
-    """Loss -z: O(m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = linear_row(*parts) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def penalized_linear_pairs(scores, rows, weights, labels, losses):
-    """Loss -z with half the squares of the scores added, Eq. (40): O(m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = linear_row(*parts) if has_pairs else 0.0
-        pull = weights[i, 1] / weights[i, 0] if has_pairs else 0.0
-        for j in range(row.shape[0]):
-            loss += pull * space[0, j] * space[0, j] / 2
-            space[1, j] += pull * space[0, j]
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
-
-
-@njit(nogil=True, cache=True)
-def all_pairs_squared_pairs(scores, rows, weights, labels, losses):
-    """Squared loss on all pairs of labels, tied ones too, Eq. (41): O(m)."""
-    space = np.zeros((2, scores.shape[1]))
-    for b in range(rows.shape[0]):
-        i, row = rows[b], scores[b]
-        parts = _separate(row, labels, i, space)
-        has_pairs = parts[0].shape[0] > 0 and parts[1].shape[0] > 0
-        loss = all_pairs_squared_row(*parts) if has_pairs else 0.0
-        weight = weights[i, 0] if has_pairs else 0.0
-        losses[b] = weight * loss
-        _bring_back(row, labels, i, space, weight)
+        logistic_tile(tile, some, weights, labels, found, space)
+        for b in range(some.shape[0]):
+            if space[2][b]:
+                alone = slice(b, b + 1)
+                _logistic_row_by_row(tile[alone], some[alone], weights, labels, found[alone])
 
 
 PAIRWISE = {
     "logistic": logistic_pairs,
-    "exponential": exponential_pairs,
-    "squared": squared_pairs,
-    "squared_hinge": squared_hinge_pairs,
-    "hinge": hinge_pairs,
-    "linear": linear_pairs,
-    "penalized_linear": penalized_linear_pairs,
-    "all_pairs_squared": all_pairs_squared_pairs,
+    "exponential": _over_rows(exponential_row),
+    "squared": _over_rows(squared_row),
+    "squared_hinge": _over_rows(squared_hinge_row),
+    "hinge": _over_rows(hinge_row),
+    "linear": _over_rows(linear_row),
+    "penalized_linear": _over_rows(penalized_linear_row),
+    "all_pairs_squared": _over_rows(all_pairs_squared_row),
 }

@@ -1,7 +1,5 @@
 """Dask collections on their way to a fit: checked and weighed where the rows are."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,52 +10,58 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names
 
 from deltarank.base.chunked import dtype_of
-from deltarank.base.ranker import NO_ROW_COUNTS, balanced, canonical, constants_of
+from deltarank.base.ranker import NO_ROW_COUNTS, canonical
 from deltarank.core.chunks import aligned_chunks, is_chunked, is_frame
 from deltarank.core.labels import LabelSets, label_sets, row_numbers
 from deltarank.core.weights import NO_PAIR_COUNTS, Weight, raw_weights
-from deltarank.core.workers import Chunks, workers
-from deltarank.linear.rows.distributed import DistributedPass, Rows
+from deltarank.core.workers import Chunks
 
 
-class Placed(NamedTuple):
-    """A pass over a cluster, the constant scores of labels, and the kind of numbers of X."""
+class CheckedRows:
+    """Checked rows of a chunk; w(y) times what the rows count is still to be normalised.
 
-    data: DistributedPass
-    constants: NDArray[np.float64]
-    dtype: Any
-
-
-class Checked:
-    """Checked rows of a chunk; w(y) times what the rows count is still to be normalised."""
+    Parameters
+    ----------
+    X : array or CSR matrix
+    labels : LabelSets
+    counts : array of shape (n,)
+        What each row counts: its sample weight.
+    raw : array of shape (n,)
+        w(y).
+    form : {"dense", "sparse"}
+        In which Y came.
+    """
 
     def __init__(
-        self, rows: Rows, counts: NDArray[np.float64], raw: NDArray[np.float64], form: str
+        self,
+        X: Any,
+        labels: LabelSets,
+        counts: NDArray[np.float64],
+        raw: NDArray[np.float64],
+        form: str,
     ) -> None:
-        self.rows, self.counts, self.raw, self.form = rows, counts, raw, form
+        self.X, self.labels, self.counts, self.raw, self.form = X, labels, counts, raw, form
 
     def __sizeof__(self) -> int:
-        """Tell Dask how large the chunk is: see `Rows`."""
-        return self.rows.__sizeof__()
+        """Tell Dask how large the rows are, so that they go to disk when memory is short."""
+        X = self.X
+        parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        return sum(part.nbytes for part in (*parts, *self.labels[:2], self.counts, self.raw))
 
     def totals(self) -> "Totals":
         """Return what the mean of the weights is made of."""
-        ranked = ~self.rows.labels.trivial & (self.counts > 0)
+        ranked = ~self.labels.trivial & (self.counts > 0)
         raw, counts = self.raw[ranked], self.counts[ranked]
         largest = float(raw.max(initial=0.0))
         total = float((counts * raw / largest).sum()) if largest else 0.0
         return Totals({self.form}, largest, total, float(counts.sum()), bool(self.counts.any()))
 
-    def weighed(self, totals: "Totals", balance: bool) -> Rows:
-        """Return the rows with weights of mean 1 over all rows with a pair: `training_weights`."""
-        rows, weights = self.rows, self.counts
-        if totals.counts:
-            mean = totals.total / totals.counts
-            weights = weights * (self.raw / totals.largest / mean)
-        cost = rows.cost
-        if balance:
-            weights, cost = balanced(rows.labels, weights)
-        return Rows(rows.X, rows.labels, weights, cost)
+    def weights(self, totals: "Totals") -> NDArray[np.float64]:
+        """Return weights of mean 1 over all rows with a pair: see `training_weights`."""
+        if not totals.counts:
+            return self.counts
+        mean = totals.total / totals.counts
+        return self.counts * (self.raw / totals.largest / mean)
 
 
 class Totals(NamedTuple):
@@ -82,39 +86,45 @@ class Totals(NamedTuple):
         )
 
 
-@contextmanager
-def placed_chunks(ranker: Any, X: Any, Y: Any, sample_weight: Any) -> Iterator[Placed]:
-    """Check and weigh X and Y on the cluster, and give the pass over them.
+def place_chunks(
+    client: Any, ranker: Any, X: Any, Y: Any, sample_weight: Any, *, without_unknown: str | None
+) -> tuple[Chunks, Totals]:
+    """Check X and Y on the cluster; the ranker remembers the names of features and labels.
 
     Neither ever comes here: only sums do. The chunks stay in the workers' memory, or on their
-    disks, until the pass is let go.
+    disks, until they are let go.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    ranker : Ranker
+        Whose `weight` counts, and `accepts_missing_values`.
+    X, Y, sample_weight
+        As in `fit`, Dask collections cut alike; sample_weight may be an array.
+    without_unknown : str or None
+        See `label_sets`.
+
+    Returns
+    -------
+    rows : Chunks of CheckedRows
+    totals : Totals
+        What `CheckedRows.weights` needs.
     """
-    delayed = _delayed_chunks(ranker, X, Y, sample_weight)
-    balance = isinstance(ranker.positive_cost, str)
-    with workers() as client:
-        checked = Chunks(client, client.compute(delayed))
-        totals = checked.total(Checked.totals, merge=Totals.merged)
-        if totals.counts and not totals.largest:
-            raise ValueError(NO_PAIR_COUNTS)
-        if not totals.any_counts:
-            raise ValueError(NO_ROW_COUNTS)
-        ranker._form = "sparse" if totals.forms == {"sparse"} else "dense"
-        rows = checked.map(Checked.weighed, totals, balance)
-        del checked  # the weighed rows hold all of it
-        data = DistributedPass(
-            rows,
-            len(ranker.classes_),
-            dtype=dtype_of(X),
-            C=ranker.C,
-            penalize_intercept=ranker.penalize_intercept,
-        )
-        del rows
-        summary = data.summary
-        yield Placed(data, constants_of(summary.positives, summary.n_counted), dtype_of(X))
+    rows = Chunks(
+        client, client.compute(_delayed_rows(ranker, X, Y, sample_weight, without_unknown))
+    )
+    totals = rows.total(CheckedRows.totals, merge=Totals.merged)
+    if totals.counts and not totals.largest:
+        raise ValueError(NO_PAIR_COUNTS)
+    if not totals.any_counts:
+        raise ValueError(NO_ROW_COUNTS)
+    ranker._form = "sparse" if totals.forms == {"sparse"} else "dense"
+    return rows, totals
 
 
-def _delayed_chunks(ranker: Any, X: Any, Y: Any, sample_weight: Any) -> list[Any]:
-    """Return the chunks, checked when computed, and remember the names of features and labels."""
+def _delayed_rows(
+    ranker: Any, X: Any, Y: Any, sample_weight: Any, without_unknown: str | None
+) -> list[Any]:
     import dask
 
     counts, pieces = sample_weight, None
@@ -130,9 +140,10 @@ def _delayed_chunks(ranker: Any, X: Any, Y: Any, sample_weight: Any) -> list[Any
     check = partial(
         _checked,
         dtype=dtype_of(X),
-        shape=(ranker.n_features_in_, n_labels),
+        n_labels=n_labels,
         weight=ranker.weight,
-        cost=1.0 if isinstance(ranker.positive_cost, str) else float(ranker.positive_cost),
+        finite="allow-nan" if ranker.accepts_missing_values else True,
+        without_unknown=without_unknown,
     )
     if pieces is not None:
         triples = [(x, y, piece) for (x, y, _), piece in zip(triples, pieces, strict=True)]
@@ -146,14 +157,15 @@ def _checked(
     *,
     number: int,
     dtype: Any,
-    shape: tuple[int, int],
+    n_labels: int,
     weight: Weight,
-    cost: float,
-) -> Checked:
+    finite: Any,
+    without_unknown: str | None,
+) -> CheckedRows:
+    options = {"ensure_min_samples": 0, "ensure_all_finite": finite, "input_name": "X"}
     try:
-        X = check_array(x, accept_sparse="csr", dtype=dtype, ensure_min_samples=0, input_name="X")
-        X = canonical(X)
-        labels = _labels(y, shape[1])
+        X = canonical(check_array(x, accept_sparse="csr", dtype=dtype, **options))
+        labels = _labels(y, n_labels, without_unknown)
         if labels.n_rows != X.shape[0]:
             raise ValueError(
                 f"X and Y must have the same number of rows; X has {X.shape[0]} and Y has "
@@ -165,15 +177,13 @@ def _checked(
         raw = raw_weights(labels, y, weight)
     except ValueError as error:
         raise ValueError(f"in chunk {number}: {error}") from None
-    form = "sparse" if sparse.issparse(y) else "dense"
-    return Checked(Rows(X, labels, counted * raw, cost), counted, raw, form)
+    return CheckedRows(X, labels, counted, raw, "sparse" if sparse.issparse(y) else "dense")
 
 
-def _labels(y: Any, n_labels: int) -> LabelSets:
+def _labels(y: Any, n_labels: int, without_unknown: str | None) -> LabelSets:
     if y.shape[0] == 0:  # as partitions of data frames may be
         return LabelSets(np.zeros(1, np.int64), np.empty(0, np.int32), n_labels)
-    refusal = "Dask collections take no unknown labels; leave such rows out, or fit an array"
-    return label_sets(y, n_labels=n_labels, without_unknown=refusal)
+    return label_sets(y, n_labels=n_labels, without_unknown=without_unknown)
 
 
 def _split(X: Any, sample_weight: Any) -> list[NDArray[np.float64]]:

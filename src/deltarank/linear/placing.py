@@ -1,0 +1,70 @@
+"""From what users give to rows that can be fitted, wherever they lie."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.base.chunked import dtype_of
+from deltarank.base.placing import CheckedRows, Totals, place_chunks
+from deltarank.base.ranker import balanced, constant_scores, constants_of, training_weights
+from deltarank.base.targets import Targets
+from deltarank.core.chunks import is_chunked
+from deltarank.core.workers import workers
+from deltarank.linear.rows.cluster import ClusterRows, RowChunk
+from deltarank.linear.rows.place import place
+from deltarank.linear.rows.protocol import Rows
+
+
+class Placed(NamedTuple):
+    """Rows on their way to a fit, the constant scores of labels, and the kind of numbers of X."""
+
+    rows: Any
+    constants: NDArray[np.float64]
+    dtype: Any
+
+
+@contextmanager
+def placed(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Placed]:
+    """Check and weigh X and Y, and give the rows where the ranker is to be fitted."""
+    if is_chunked(X) or is_chunked(y):
+        with workers() as client:
+            yield _placed_chunks(client, ranker, X, y, sample_weight)
+        return
+    X = ranker._check_rows(X, fitting=True)
+    targets = ranker._check_labels(y, X.shape[0])
+    weights = training_weights(targets, y, ranker.weight, sample_weight)
+    rows = rows_of(ranker, X, targets, weights)
+    yield Placed(rows, constant_scores(targets.labels, weights), X.dtype)
+
+
+def _placed_chunks(client: Any, ranker: Any, X: Any, Y: Any, sample_weight: Any) -> Placed:
+    """Return rows on a cluster: chunks that stay in its memory, or on disk, until let go."""
+    given = (client, ranker, X, Y, sample_weight)
+    checked, totals = place_chunks(*given, without_unknown=None)
+    chunks = checked.map(_weighed, totals, ranker.positive_cost)
+    del checked  # the weighed rows hold all of it
+    dtype = dtype_of(X)
+    rows = ClusterRows(chunks, len(ranker.classes_), dtype=dtype, loss=ranker._loss())
+    summary = rows.summary
+    constants = constants_of(summary.relevant, summary.n_counted - summary.unknown)
+    return Placed(rows, constants, dtype)
+
+
+def _weighed(rows: CheckedRows, totals: Totals, cost: float | str) -> RowChunk:
+    """Return the rows of a chunk with weights of mean 1 over all rows with a pair."""
+    weights = rows.weights(totals)
+    if isinstance(cost, str):
+        return RowChunk(rows.X, rows.labels, *balanced(rows.labels, weights), rows.counts)
+    return RowChunk(rows.X, rows.labels, weights, cost, rows.counts)
+
+
+def rows_of(ranker: Any, X: Any, targets: Targets, weights: NDArray[np.float64]) -> Rows:
+    """Return checked rows where a ranker is to be fitted."""
+    cost: Any = ranker.positive_cost
+    if isinstance(cost, str):
+        weights, cost = balanced(targets.labels, weights)
+    options = {"positive_cost": cost, "loss": ranker._loss()}
+    return place(X, targets.labels, weights, device=ranker.device, **options)

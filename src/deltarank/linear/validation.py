@@ -1,0 +1,173 @@
+"""Rows held out of fits along a path of penalties, and how well they are ranked."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from deltarank.base.ranker import constant_scores, constants_of, training_weights
+from deltarank.base.selection import Split, choose_scorer, split_rows, take_labels
+from deltarank.base.targets import Targets
+from deltarank.core.chunks import is_chunked
+from deltarank.core.progress import progress
+from deltarank.linear.fit import Options, solve_path, within
+from deltarank.linear.logistic import LogisticRanker
+from deltarank.linear.objective import Objective
+from deltarank.linear.placing import placed, rows_of
+from deltarank.linear.ranker import with_constants
+from deltarank.linear.rows.cluster import Folds
+from deltarank.linear.solvers.solution import Solution
+from deltarank.metrics import SCORERS, StreamingMetric
+from deltarank.metrics.rows import METRICS
+
+Array = NDArray[Any]
+# Scores of each fold's rows at one C, and the solution that they come from if folds share one.
+Step = tuple[list[float], Solution | None]
+
+
+@contextmanager
+def validation(ranker: Any, X: Any, y: Any, sample_weight: Any, C: float) -> Iterator[Any]:
+    """Give what `LogisticRankerCV` validates by: `HeldOutHere` or `HeldOutOnCluster`."""
+    if not (is_chunked(X) or is_chunked(y)):
+        yield HeldOutHere(ranker, X, y, sample_weight, C)
+        return
+    n_folds, scorer = ranker.cv, SCORERS.get(ranker.scoring)
+    if not isinstance(n_folds, int | np.integer) or isinstance(n_folds, bool) or n_folds < 2:
+        raise ValueError(
+            "cv must be an integer of at least 2 for Dask collections, whose chunks are split "
+            f"where they are; got {n_folds!r}"
+        )
+    if scorer is None:
+        raise ValueError(
+            "scoring must be a name for Dask collections, whose rows are scored where they are: "
+            f"one of {', '.join(sorted(SCORERS))}; got {ranker.scoring!r}"
+        )
+    with placed(ranker, X, y, sample_weight) as data:
+        objective = Objective(data.rows, C=C, penalize_intercept=ranker.penalize_intercept)
+        seed = check_random_state(ranker.random_state).randint(2**31 - 1)
+        folds = Folds(int(n_folds), int(seed))
+        yield HeldOutOnCluster(objective, data.constants, data.dtype, folds, scorer)
+
+
+class HeldOutOnCluster(NamedTuple):
+    """Folds of the rows on a cluster, scored on its workers."""
+
+    objective: Objective
+    constants: Array
+    dtype: Any
+    folds: Folds
+    scorer: Any
+
+    def path(self, Cs: Array, options: Options) -> Iterator[Step]:
+        """Yield the scores of each fold at each C, and the solution of all folds."""
+        objective = self.objective.with_folds(self.folds)
+        rows: Any = objective.rows
+        relevant, _, others = rows.counts()
+        constants = constants_of(relevant, relevant + others)
+        sign = 1 if METRICS[self.scorer.metric].greater_is_better else -1
+        metric = StreamingMetric(self.scorer.metric, **self.scorer.options)
+        for current, solution in solve_path(objective, Cs, options):
+            linear = with_constants(*current.to_features(solution.point), constants)
+            coef, intercept = (part.astype(self.dtype) for part in linear)
+            yield [sign * score for score in rows.measured(metric, coef, intercept)], solution
+
+
+class HeldOutHere:
+    """Splits of rows in this machine's memory; folds of a partition are solved together."""
+
+    def __init__(self, ranker: Any, X: Any, y: Any, sample_weight: Any, C: float) -> None:
+        self._ranker, self._C = ranker, C
+        self._X = X = ranker._check_rows(X, fitting=True)
+        self._targets = targets = ranker._check_labels(y, X.shape[0])
+        self._scorer = choose_scorer(ranker.scoring, targets)
+        self._weights = training_weights(targets, y, ranker.weight, sample_weight)
+        self._splits = split_rows(ranker.cv, X, y, targets, ranker.random_state)
+        self._held_out = [
+            _held_out(X, y, targets, self._weights, sample_weight, split) for split in self._splits
+        ]
+        self.dtype, self.constants = X.dtype, constant_scores(targets.labels, self._weights)
+        self.objective = self._objective(self._weights)
+
+    def _objective(self, weights: Array) -> Objective:
+        rows = rows_of(self._ranker, self._X, self._targets, weights)
+        return Objective(rows, C=self._C, penalize_intercept=self._ranker.penalize_intercept)
+
+    def path(self, Cs: Array, options: Options) -> Iterator[Step]:
+        """Yield the scores of each split at each C, and the solution they come from.
+
+        Splits that are no partition of the rows are solved one by one, without the latter.
+        """
+        folds = _as_folds(self._splits, len(self._weights))
+        if folds is None:
+            yield from self._paths_apart(Cs, options)
+            return
+        n_folds = len(self._splits)
+        for current, solution in solve_path(self.objective.with_folds(folds), Cs, options):
+            coef, intercept = current.to_features(solution.point)
+            each = [slice(fold, None, n_folds) for fold in range(n_folds)]
+            yield self._scores([(coef[own], intercept[own]) for own in each]), solution
+
+    def _paths_apart(self, Cs: Array, options: Options) -> Iterator[Step]:
+        paths = []
+        for number, (train, _) in enumerate(self._splits):
+            apart = self._objective(_only(self._weights, train))
+            paths.append(solve_path(apart, Cs, within(options, f"split-{number}")))
+        for _ in Cs:
+            with progress("solving folds", len(paths)) as done:
+                done.each = 1
+                steps = [next(path) for path in paths]
+            solved = [current.to_features(solution.point) for current, solution in steps]
+            yield self._scores(solved), None
+
+    def _scores(self, coefficients: list[tuple[Array, Array]]) -> list[float]:
+        """Score coefficients fitted on the other rows by the rows held out."""
+        parts = zip(coefficients, self._held_out, strict=True)
+        return [self._score(*linear, held_out) for linear, held_out in parts]
+
+    def _score(self, coef: Array, intercept: Array, held_out: "HeldOut") -> float:
+        given = ("weight", "positive_cost", "loss", "device")
+        ranker = LogisticRanker(**{name: getattr(self._ranker, name) for name in given})
+        for name in ("classes_", "_form", "n_features_in_"):
+            setattr(ranker, name, getattr(self._ranker, name))
+        ranker._set_coefficients(coef, intercept, held_out.constants, held_out.X.dtype)
+        return self._scorer(ranker, held_out.X, held_out.Y, sample_weight=held_out.sample_weight)
+
+
+class HeldOut(NamedTuple):
+    """Rows held out of a fit, and the scores of the labels that are constant in the others."""
+
+    X: Any
+    Y: Any
+    sample_weight: Array | None
+    constants: NDArray[np.float64]
+
+
+def _held_out(
+    X: Any, y: Any, targets: Targets, weights: Array, sample_weight: Any, split: Split
+) -> HeldOut:
+    train, test = split
+    counts = None if sample_weight is None else np.asarray(sample_weight)[test]
+    constants = constant_scores(targets.labels, _only(weights, train))
+    return HeldOut(X[test], take_labels(y, targets, test), counts, constants)
+
+
+def _only(weights: Array, rows: Array) -> Array:
+    """Return the weights with those of all other rows set to 0."""
+    kept = np.zeros_like(weights)
+    kept[rows] = weights[rows]
+    return kept
+
+
+def _as_folds(splits: list[Split], n_rows: int) -> NDArray[np.int64] | None:
+    """Return the one fold in which each row is held out, or None if splits are not such folds."""
+    times = np.zeros(n_rows, np.int64)
+    folds = np.zeros(n_rows, np.int64)
+    for fold, (train, test) in enumerate(splits):
+        times[test] += 1
+        folds[test] = fold
+        if len(train) + len(test) != n_rows or np.isin(test, train).any():
+            return None
+    return folds if (times == 1).all() else None
