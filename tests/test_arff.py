@@ -162,7 +162,7 @@ MISTAKES = [
     (HEAD + "{0 1,1}\n", "line 6, column 6: a cell must be written 'index value'"),
     (HEAD + "{0 1 1 1}\n", "line 6, column 4: a number is wanted; got '1 1 1'"),
     (HEAD + "{0 1\n", "line 6, column 4: a number is wanted; got '1'"),
-    (HEAD + "{1 1,0 1,1 2}\n", "line 6, column 1: an attribute must occur once a row"),
+    (HEAD + "{1 1,0 1,1 2}\n", "line 6, column 1: an attribute may occur only once in a row"),
     (HEAD + "{0 1} {2}\n", "line 6, column 7: nothing may follow the brace"),
     (HEAD + "{0 ?}\n", r"line 6, column 'a': a number is wanted; got \?"),
     (HEAD + "{2 3}\n", "line 6, column 'l': 0 or 1 is wanted; got 3"),

@@ -49,6 +49,14 @@ def test_a_second_reading_parses_nothing_and_gives_the_same(file, tmp_path, pars
     assert same(readings[0], read(file))
 
 
+def test_what_comes_from_the_cache_may_be_changed_in_place_and_the_copy_stays(file, tmp_path):
+    folder = tmp_path / "cache"
+    read(file, cache=folder)
+    data = read(file, cache=folder)
+    data.X.data *= 3
+    assert same(read(file, cache=folder), read(file))
+
+
 def test_a_changed_file_is_read_anew_even_with_its_old_size_and_time(file, tmp_path):
     before = file.stat()
     assert read(file, cache=tmp_path / "cache").X[0, 0] == 1
@@ -91,9 +99,9 @@ def test_a_copy_whose_header_seems_shorter_or_longer_is_read_anew(file, tmp_path
     expected = read(file, cache=folder)
     (kept,) = folder.iterdir()
     content = kept.read_bytes()
-    length = int.from_bytes(content[4:8], "little")
+    length = int.from_bytes(content[:8], "little")
     for change in (-1, 1, 40):
-        kept.write_bytes(content[:4] + (length + change).to_bytes(4, "little") + content[8:])
+        kept.write_bytes((length + change).to_bytes(8, "little") + content[8:])
         assert same(read(file, cache=folder), expected)
 
 

@@ -25,10 +25,10 @@ from sklearn.preprocessing import StandardScaler
 
 from deltarank import LogisticRanker, datasets, load, rank_loss, save
 from deltarank.cli import main, options
-from deltarank.cli.evaluation import show_measures
-from deltarank.cli.training import RECIPES
+from deltarank.cli.evaluate import show_measures
 from deltarank.core.weights import WEIGHTS
 from deltarank.datasets import Preparation, read
+from deltarank.recipes import RECIPES
 from deltarank.storage import load_with_extra
 
 COMMAND = str(Path(sys.executable).parent / "deltarank")
@@ -231,7 +231,7 @@ class TestRank:
 
     def test_more_rows_than_a_chunk_come_out_the_same(self, run, folder, monkeypatch):
         whole = run("rank", folder / "recipes.delta", folder / "new.csv", "--format", "csv")
-        monkeypatch.setattr("deltarank.storage.prepared.CELLS_PER_CHUNK", 70)
+        monkeypatch.setattr("deltarank.base.ranker.CELLS_PER_CHUNK", 70)
         assert run("rank", folder / "recipes.delta", folder / "new.csv", "--format", "csv").out == (
             whole.out
         )

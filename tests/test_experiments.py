@@ -21,10 +21,11 @@ from deltarank.core.statistics import (
     wilcoxon_p,
 )
 from deltarank.paper.experiments import EXPERIMENTS, figure1, find, table1, table2
+from deltarank.paper.experiments.algorithms import ALGORITHMS
 from deltarank.paper.experiments.presets import FULL, QUICK
 from deltarank.paper.experiments.published import TABLE1, TABLE2
 from deltarank.paper.experiments.runner import read_rows, run_jobs
-from deltarank.paper.experiments.tuning import ALGORITHMS, PATIENCE, Tuning
+from deltarank.recipes import PATIENCE, Tuning
 
 TINY = replace(QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, rounds=(10, 20))
 JOBS = [{"number": n, "power": 2} for n in range(8)]

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from deltarank import LogisticRanker, datasets
-from deltarank.cli.training import RECIPES, Settings, make
+from deltarank.cli.training import Settings, make
 from deltarank.core.progress import listening, progress
+from deltarank.recipes import RECIPES
 
 COMMAND = str(Path(sys.executable).parent / "deltarank")
 

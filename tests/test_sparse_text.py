@@ -288,8 +288,8 @@ MISTAKES = [
     ("0 1:1\n0 0:1\n", 2, 3, r"features must be from 1 \(see first_feature=\) to 2147483647; got"),
     ("0 99999999999:1\n", 1, 3, "features must be from 1 .* got '99999999999'"),
     ("9999999999 1:1\n", 1, 1, "labels must be from 0 .* got '9999999999'"),
-    ("0 1:1 1:2\n", 1, 7, "a feature must occur once a row; got '1' again"),
-    ("\n0 3:1 1:2 3:5\n", 2, 11, "a feature must occur once a row; got '3' again"),
+    ("0 1:1 1:2\n", 1, 7, "a feature may occur only once in a row; got '1' again"),
+    ("\n0 3:1 1:2 3:5\n", 2, 11, "a feature may occur only once in a row; got '3' again"),
     ("# note\n0 1:1 2:2x # rest\n", 2, 9, "a value must be a number; got '2x'"),
 ]
 

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
@@ -13,10 +14,11 @@ from sklearn.linear_model import LogisticRegression
 
 import deltarank
 from deltarank import LogisticRanker, WeightedBinaryRelevance, load, save
+from deltarank.core.arrays import read_arrays, write_arrays
 from deltarank.datasets import Encoder
 from deltarank.storage import ModelFileError, load_with_extra
+from deltarank.storage.prepared import Model
 from deltarank.storage.registry import STORED
-from deltarank.storage.tensors import read_tensors, write_tensors
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 4))
@@ -105,6 +107,22 @@ def test_arrays_stay_on_disk(path):
     assert not coef.flags.writeable
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_of_the_commands_ranks_as_its_ranker_does(path, form, monkeypatch):
+    monkeypatch.setattr("deltarank.base.ranker.CELLS_PER_CHUNK", 21)
+    save(fitted("LogisticRanker", form), path)
+    model, ranker = Model.load(path), load(path)
+    rankings = list(model.rankings(X, top=99))
+    assert [row for row, _, _ in rankings] == list(range(len(X)))
+    assert [labels for _, labels, _ in rankings] == ranker.rank(X).tolist()
+    scores = model.all_scores(X)
+    assert np.array_equal([values for _, _, values in rankings], -np.sort(-scores, axis=1))
+    known = ranker.decision_function(X)
+    expected = np.column_stack([-known, known]) if form == "binary" else known
+    assert_allclose(scores, expected, rtol=1e-12)
+    assert_allclose(model.scores(X), expected, rtol=1e-12)
+
+
 def test_what_is_kept_beside_the_ranker_comes_back(path):
     encoder = Encoder.fit({"a": [1, 2], "t": ["red hat", "hat"]}, {"t": "text"})
     save(fitted("LogisticRanker"), path, extra={"encoder": encoder.to_json()})
@@ -128,8 +146,8 @@ class TestLayout:
         kinds = ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
         arrays = {k: np.arange(6).reshape(2, 3).astype(k) for k in kinds}
         arrays |= {"empty": np.empty((0, 3)), "scalar": np.array(2.5), "turned": X.T}
-        write_tensors(path, arrays, {"a": "é"})
-        found, strings = read_tensors(path)
+        write_arrays(path, arrays, {"a": "é"})
+        found, strings = read_arrays(path)
         theirs = load_file(path)
         for name, array in arrays.items():
             for other in (found[name], theirs[name]):
@@ -212,12 +230,12 @@ def test_a_file_too_large_for_the_memory_left_is_a_memory_error_that_names_it(pa
 def forged(path, change, name="LogisticRanker"):
     """Save a ranker, then change what the file holds, with a checksum that is right."""
     save(fitted(name), path)
-    arrays, strings = read_tensors(path)
+    arrays, strings = read_arrays(path)
     arrays = {name: array.copy() for name, array in arrays.items()}
     state = json.loads(strings["state"])
     change(arrays, strings, state)
     strings["state"] = json.dumps(state)
-    write_tensors(path, arrays, strings)
+    write_arrays(path, arrays, strings)
 
 
 def put(target, key, value):

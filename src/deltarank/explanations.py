@@ -80,11 +80,12 @@ def explain(
     >>> X = [[30, 0.1], [28, 0.2], [2, 0.9], [-5, 0.8], [12, 0.7], [25, 0.6]]
     >>> Y = [{"beach"}, {"beach"}, {"museum"}, {"museum"}, {"museum"}, {"beach", "museum"}]
     >>> ranker = LogisticRanker().fit(X, Y)
-    >>> found = explain(ranker, [29, 0.1], "beach", "museum", feature_names=["warmth", "rain"])
-    >>> [feature for feature, _ in found.largest()]
+    >>> names = ["warmth", "rain"]
+    >>> explanation = explain(ranker, [29, 0.1], "beach", "museum", feature_names=names)
+    >>> [feature for feature, _ in explanation.largest()]
     ['warmth', 'rain']
     >>> beach, museum = ranker.decision_function([[29, 0.1]])[0]
-    >>> bool(abs(found.difference - (beach - museum)) < 1e-12)
+    >>> bool(abs(explanation.difference - (beach - museum)) < 1e-12)
     True
     """
     ranker = _explainable(ranker)
@@ -178,7 +179,7 @@ def _column(ranker: Ranker, label: int) -> tuple[int, float]:
 
 
 def _part(ranker: Ranker, row: Floats, label: int) -> tuple[Floats, float]:
-    """Return what the features of a row, and nothing, add to the score of a label."""
+    """Return what each feature of a row adds to the score of a label, and the intercept."""
     column, sign = _column(ranker, label)
     features, intercept = _kind(ranker).score(ranker, row, column)
     return sign * features, sign * intercept
@@ -204,15 +205,15 @@ def _stump_score(ranker: StumpRanker, row: Floats, column: int) -> tuple[Floats,
 
 
 def _largest_changes(ranker: StumpRanker, column: int) -> Floats:
-    """Return, a feature, the largest change of the votes' sum as the feature rises."""
+    """Return, per feature, the largest change of the sum of votes as the feature rises."""
     features, thresholds, votes, constant = _stumps(ranker, column)
     changes = np.zeros(ranker.n_features_in_)
     if not np.isnan(constant):
         return changes
     for feature in np.unique(features):
-        mine = np.flatnonzero(features == feature)
-        cuts, which = np.unique(thresholds[mine], return_inverse=True)
-        steps = np.bincount(which, weights=votes[mine, 1] - votes[mine, 0], minlength=len(cuts))
+        stumps = np.flatnonzero(features == feature)
+        cuts, which = np.unique(thresholds[stumps], return_inverse=True)
+        steps = np.bincount(which, weights=votes[stumps, 1] - votes[stumps, 0], minlength=len(cuts))
         # A threshold of infinity sends no value to the right.
         level = np.concatenate([[0.0], np.cumsum(steps[np.isfinite(cuts)])])
         rise = float((level - np.minimum.accumulate(level)).max())
@@ -225,7 +226,7 @@ def _stumps(ranker: StumpRanker, column: int) -> tuple[NDArray[Any], Floats, Flo
     """Return features, thresholds, votes (t, 3) and the constant score, if any, of a label."""
     votes, constants = ranker.votes_, ranker.constants_
     if ranker._form == "binary" and votes.shape[2] == 2:
-        # Two labels, of which the score is the difference.
+        # The score of two classes is the difference of the scores of two labels.
         votes, constants = np.diff(votes, axis=2), np.diff(constants)
     shared = ranker.features_.ndim == 1
     features = ranker.features_ if shared else ranker.features_[:, column]
@@ -242,7 +243,7 @@ def _largest(features: Sequence[Any], values: Floats, n: int | None) -> list[tup
 
 
 class _Kind(NamedTuple):
-    """How a kind of ranker adds up scores: those of a row, and the effects of features."""
+    """How a kind of ranker adds up scores: for one row, and as the effects of features."""
 
     score: Callable[[Any, Floats, int], tuple[Floats, float]]
     effects: Callable[[Any, int], Floats]

@@ -68,7 +68,7 @@ def test_a_damaged_checkpoint_is_refused_or_the_same(tally, tmp_path, prune):
     Y = (X[:, :3] > 0).astype(int)
     ranker = LogisticRanker(prune=prune, checkpoint=str(tmp_path / "blocks"))
     expected = identity(vars(ranker.fit(X, Y)))
-    files = [path for path in (tmp_path / "blocks").iterdir() if path.suffix == ".npz"]
+    files = [path for path in (tmp_path / "blocks").iterdir() if path.suffix == ".safetensors"]
     (block,) = files
     content = block.read_bytes()
     rng = random.Random(0)

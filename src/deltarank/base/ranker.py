@@ -1,6 +1,7 @@
 """What all rankers share: reading labels, ranking in chunks, predicting in the form labels came."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from deltarank.base.targets import PREDICTIONS, Targets, read_targets
 from deltarank.core.chunks import is_chunked
 from deltarank.core.kernels.top_labels import select_top
 from deltarank.core.labels import LabelSets, row_numbers
+from deltarank.core.progress import progress
 from deltarank.core.threads import row_blocks, run
 from deltarank.core.weights import Weight, normalized, raw_weights
 from deltarank.metrics import rank_loss
@@ -156,15 +158,31 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return self.classes_[self._best_columns(X, top)]
 
     def _best_columns(self, X: Any, top: int) -> NDArray[np.intp]:
-        """Return the columns of the `top` best classes of checked rows, scores held by chunk."""
-        n_rows = _num_samples(X)
-        ranked = np.empty((n_rows, top), np.intp)
-        for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes_))):
-            select_in_threads(self._all_class_scores(_safe_indexing(X, rows)), ranked[rows])
+        """Return the columns of the `top` best classes of checked rows."""
+        ranked = np.empty((_num_samples(X), top), np.intp)
+        for rows, columns, _ in self._ranked_blocks(X, top):
+            ranked[rows] = columns
         return ranked
 
+    def _ranked_blocks(
+        self, X: Any, top: int
+    ) -> Iterator[tuple[slice, NDArray[np.intp], NDArray[Any]]]:
+        """Yield blocks of checked rows, the columns of their `top` best classes, and all scores."""
+        for rows, scores in self._score_blocks(X):
+            columns = np.empty((len(scores), top), np.intp)
+            select_in_threads(scores, columns)
+            yield rows, columns, scores
+
+    def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield blocks of checked rows and their scores, with progress."""
+        n_rows = _num_samples(X)
+        with progress("scoring", n_rows) as done:
+            for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes_))):
+                yield rows, self._all_class_scores(_safe_indexing(X, rows))
+                done(rows.stop)
+
     def _all_class_scores(self, X: Any) -> NDArray[Any]:
-        """Return a score a class, also where two classes share one label."""
+        """Return one score per class, also where two classes share one label."""
         scores = self._scores(X)
         if self._form == "binary" and len(self.classes_) == 2:
             return np.hstack([-scores, scores])
@@ -205,32 +223,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         names = self.classes_ if self._form == "sets" else None
         scores = self.decision_function(X)
         return 1.0 - float(rank_loss(y, scores, sample_weight=sample_weight, classes=names))
-
-
-class WrappedRanker(Ranker):
-    """A ranker round another, `ranker`: it takes what that one takes."""
-
-    ranker: Any
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = self.ranker.__sklearn_tags__().input_tags
-        return tags
-
-    @property
-    def accepts_missing_values(self) -> bool:
-        """Whether NaN may stand in X: whatever the ranker says."""
-        return bool(self.ranker.accepts_missing_values)
-
-    @property
-    def accepts_unknown_labels(self) -> bool:
-        """Whether NaN may stand in Y: whatever the ranker says."""
-        return bool(self.ranker.accepts_unknown_labels)
-
-    @property
-    def estimates_marginals(self) -> bool:
-        """Whether there are marginal weights: whatever the ranker says."""
-        return bool(self.ranker.estimates_marginals)
 
 
 def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: Any) -> Any:

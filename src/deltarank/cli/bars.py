@@ -9,14 +9,14 @@ from typing import Any
 
 from deltarank.core.progress import listening
 
-# A step that is over sooner needs no bar, and does not pay for loading one.
+# A step that ends sooner needs no bar, and should not pay for loading the library that draws it.
 PATIENCE_S = 0.5
-# The bar is not drawn more often; a round of boosting may take microseconds.
+# Least time between two drawings of the bar: a round of boosting may take microseconds.
 BETWEEN_S = 0.05
 
 
 def bars() -> AbstractContextManager[None]:
-    """Show how far long steps are, if somebody looks."""
+    """Show the progress of long steps, if standard error is a terminal."""
     return listening(_bar if sys.stderr.isatty() else None)
 
 
@@ -27,7 +27,7 @@ def no_bars() -> AbstractContextManager[None]:
 
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[float], None]]:
-    """Draw a step that takes a while: at first that it goes on, then how far it is."""
+    """Draw a step that takes a while: first that it is running, then its progress."""
     drawn: Any = None
     furthest, shown_at = 0.0, 0.0
 

@@ -1,12 +1,21 @@
 """The command ``compare``: several rankers on the same rows."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
 from deltarank.cli import options
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from deltarank.cli.training import Recipe, Settings
+    from deltarank.datasets import Data
+
+Row = dict[str, Any]
+DEFAULT_FOLDS = 5
 DEFAULT = "logistic,pairwise,adaboost"
 
 
@@ -14,9 +23,7 @@ def compare(
     data: options.TrainingData,
     rankers: Annotated[
         str,
-        typer.Option(
-            help="What to compare, joined by commas; the others are compared with the first."
-        ),
+        typer.Option(help="Rankers to compare, joined by commas; each is compared with the first."),
     ] = DEFAULT,
     test: Annotated[
         str | None, typer.Option(help="File of test rows; without it, cross-validation.")
@@ -27,7 +34,7 @@ def compare(
             min=2,
             show_default=False,
             help="Folds of the cross-validation, 5 by default; a data set of the catalogue is "
-            "cross-validated only if they are given, and else judged by its test rows.",
+            "cross-validated only if this is given, and otherwise judged by its test rows.",
         ),
     ] = None,
     out: Annotated[
@@ -47,10 +54,10 @@ def compare(
 ) -> None:
     """Compare rankers by their rank loss on held-out rows.
 
-    Every ranker is fitted to the same rows and judged row by row. Intervals of 95% are from a
-    bootstrap over rows, paired for differences; p is Wilcoxon's signed-rank test of the
-    differences. In cross-validation rows share training rows, so read intervals and p as a guide.
-    A fair comparison tunes all of them: --tune takes longer.
+    Every ranker is fitted to the same rows and judged row by row. Intervals of 95% come from a
+    bootstrap over rows, paired for differences; p is from Wilcoxon's signed-rank test of the
+    differences. In cross-validation folds share training rows, so take intervals and p as a guide.
+    A fair comparison tunes all rankers: --tune takes longer.
 
     \b
     Examples:
@@ -58,8 +65,8 @@ def compare(
       deltarank compare train.csv --test test.csv --rankers logistic,kernel
       deltarank compare yeast --tune --out results
     """  # fmt: skip
-    from deltarank.cli.comparison import compare_rankers
-    from deltarank.cli.training import Settings
+    from deltarank.cli.show import require_folder, show
+    from deltarank.cli.training import Settings, find_recipe
 
     reading = options.Reading(
         source_format, labels, label_list, separator, text, categorical, ignore
@@ -67,7 +74,15 @@ def compare(
     if test is not None and folds is not None:
         raise typer.BadParameter("--test and --folds exclude each other")
     settings = Settings(tune=tune, weight=weight, seed=seed)
-    compare_rankers(data, _names(rankers), test, folds, reading, settings, out)
+    recipes = {name: find_recipe(name, settings) for name in _names(rankers)}
+    if out is not None:
+        require_folder(out)
+    parts, where = _split(data, test, folds, reading, seed)
+    rows = _judge(parts, recipes, reading, settings)
+    n_rows = sum(part.Y.shape[0] for part in parts)
+    show(rows, f"Rank loss on {n_rows} rows ({where}); difference from {rows[0]['ranker']}")
+    if out is not None:
+        _save(rows, out)
 
 
 def _names(text: str) -> list[str]:
@@ -80,3 +95,102 @@ def _names(text: str) -> list[str]:
                 param_hint="--rankers",
             )
     return names
+
+
+class Part(NamedTuple):
+    """Rows to fit, and rows to judge by: their numbers, features as in the file, and label sets."""
+
+    train: "Data"
+    numbers: Any
+    X: Any
+    Y: Any
+
+
+def _split(
+    source: str, test: str | None, folds: int | None, reading: options.Reading, seed: int
+) -> tuple[list[Part], str]:
+    """Return rows to fit and to judge by, fold by fold, and what they are in words."""
+    from deltarank.cli.inputs import is_catalogued, read_raw, read_training
+    from deltarank.cli.training import prepare
+    from deltarank.core.splits import LabelStratifiedKFold
+
+    data, _ = read_training(source, reading, seed=seed)
+    if test is None and folds is None and is_catalogued(source):
+        test = source
+    if test is not None:
+        preparation = prepare(data, False, reading, 0)
+        classes = range(data.Y.shape[1]) if data.label_names is None else data.label_names
+        raw = read_raw(test, preparation, classes, reading, labelled=True, seed=seed)
+        return [Part(data, slice(None), raw.X, raw.Y)], f"test rows of {test}"
+    splits = LabelStratifiedKFold(folds or DEFAULT_FOLDS, random_state=seed).split(data.X, data.Y)
+    parts = [
+        Part(replace(data, X=data.X[train], Y=data.Y[train]), rest, data.X[rest], data.Y[rest])
+        for train, rest in splits
+    ]
+    return parts, f"{len(parts)} folds of {source}"
+
+
+def _judge(
+    parts: list[Part], recipes: "dict[str, Recipe]", reading: options.Reading, settings: "Settings"
+) -> list[Row]:
+    """Fit each ranker to each part; return one row per ranker: its losses on held-out rows."""
+    import numpy as np
+
+    from deltarank.cli.training import fit_prepared, is_tuned, prepare
+    from deltarank.core.progress import progress
+    from deltarank.metrics import rank_loss
+
+    n_rows = sum(part.Y.shape[0] for part in parts)
+    losses = {name: np.empty(n_rows) for name in recipes}
+    seconds = dict.fromkeys(recipes, 0.0)
+    jobs = [(part, name) for part in parts for name in recipes]
+    with progress("comparing", len(jobs)) as done:
+        done.each = 1
+        for count, (part, name) in enumerate(jobs, start=1):
+            preparation = prepare(part.train, recipes[name].scale, reading, 0)
+            model, spent = fit_prepared(part.train, preparation, name, recipes[name], settings)
+            scores = model.scores(preparation.transform(part.X))
+            losses[name][part.numbers] = rank_loss(part.Y, scores, per_instance=True)
+            seconds[name] += spent
+            done(count)
+    first = next(iter(losses.values()))
+    return [
+        _row(name, is_tuned(recipe, settings), losses[name], first, seconds[name], settings.seed)
+        for name, recipe in recipes.items()
+    ]
+
+
+def _row(
+    name: str,
+    tuned: bool,
+    losses: "NDArray[Any]",
+    first: "NDArray[Any]",
+    seconds: float,
+    seed: int,
+) -> Row:
+    """Summarise the losses of a ranker, and how they differ from those of the first one."""
+    from deltarank.core.statistics import paired_bootstrap, wilcoxon_p
+
+    loss = paired_bootstrap(losses, 0.0, random_state=seed)
+    difference = paired_bootstrap(losses, first, random_state=seed)
+    return {
+        "ranker": name,
+        "tuned": tuned,
+        "rank loss": loss.mean,
+        "low": loss.low,
+        "high": loss.high,
+        "difference": difference.mean,
+        "difference low": difference.low,
+        "difference high": difference.high,
+        "p": wilcoxon_p(losses, first),
+        "fit seconds": round(seconds, 3),
+    }
+
+
+def _save(rows: list[Row], out: Path) -> None:
+    from deltarank.cli.inputs import note
+    from deltarank.cli.show import save_rows
+    from deltarank.paper.report.comparison import draw_comparison
+
+    for path in save_rows("compare", rows, draw_comparison, out):
+        note(f"wrote {path}")

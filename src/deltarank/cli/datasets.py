@@ -25,7 +25,7 @@ def datasets(context: typer.Context) -> None:
         relevant = entry.relevant[0] if entry.relevant else None
         row = table1_row(entry, relevant, n_rows)
         rows.append({**row, "split": entry.split, "here": is_here(entry)})
-    show_rows(rows, "Data sets; min, ave. and max count relevant labels a training row")
+    show_rows(rows, "Data sets; min, ave. and max count relevant labels per training row")
 
 
 @app.command()
@@ -50,7 +50,7 @@ def show(
 def fetch(
     names: Annotated[list[str], typer.Argument(help="Data sets of the catalogue.")],
 ) -> None:
-    """Download data sets where they are not here, verify them, and print where they are."""
+    """Download data sets that are not here yet, verify them, and print their paths."""
     from deltarank.core.choices import choose
     from deltarank.datasets import CATALOGUE
     from deltarank.datasets.fetch import fetch as fetch_files
@@ -66,7 +66,8 @@ def convert(
     target: Annotated[Path, typer.Argument(help="File to write: .svm or .txt, or .gz and so on.")],
     source_format: options.Format = None,
     target_format: Annotated[
-        str | None, typer.Option("--to", help="Format to write, libsvm or xmc; told by the name.")
+        str | None,
+        typer.Option("--to", help="Format to write, libsvm or xmc; told by the name by default."),
     ] = None,
     labels: options.Labels = None,
     label_list: options.LabelList = None,

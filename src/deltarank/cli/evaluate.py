@@ -1,10 +1,20 @@
 """The command ``evaluate``: how well a model ranks rows whose labels are known."""
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deltarank.cli import options
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Row = dict[str, Any]
+AT = (1, 3, 5)
+PLAIN = ("rank_loss", "coverage", "one_error", "average_precision")
+AT_K = ("precision_at_k", "recall_at_k", "ndcg_at_k")
+LABELS_PER_BLOCK = 64
 
 
 def evaluate(
@@ -22,9 +32,9 @@ def evaluate(
 ) -> None:
     """Measure a model on rows whose labels are known.
 
-    Labels are taken from where they were in training, unless options say otherwise. A terminal gets
+    Labels are read from where they were in training, unless options say otherwise. A terminal gets
     a table of metrics and one of labels; a pipe gets both as lines of label, measure, value and
-    the ends of the interval, with the label empty for measures of all rows.
+    the ends of the interval, with an empty label for measures of all rows.
 
     \b
     Examples:
@@ -32,7 +42,6 @@ def evaluate(
       deltarank evaluate yeast.delta yeast
       deltarank evaluate films.delta test.jsonl --label-list genres | grep rank_loss
     """
-    from deltarank.cli.evaluation import measure, measure_labels, show_measures
     from deltarank.cli.inputs import read_rows
     from deltarank.storage.prepared import Model
 
@@ -42,3 +51,95 @@ def evaluate(
     scores = ranker.all_scores(rows.X)
     overall = measure(rows.Y, scores, n_draws=draws, seed=seed)
     show_measures(overall, measure_labels(rows.Y, scores, ranker.classes), f"{model} on {data}")
+
+
+def measure(Y: Any, scores: "NDArray[Any]", *, n_draws: int, seed: int) -> list[Row]:
+    """Return all metrics; the rank loss with a bootstrap interval of 95% over rows."""
+    from deltarank.core.statistics import paired_bootstrap
+    from deltarank.metrics import StreamingMetric, rank_loss
+    from deltarank.metrics.placement import place
+
+    placement = place(Y, scores)
+    wanted: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in PLAIN]
+    wanted += [(name, {"k": k}) for name in AT_K for k in AT if k <= scores.shape[1]]
+    wanted += [("ndcg_at_k", {})]
+    rows = []
+    for name, parameters in wanted:
+        stream = StreamingMetric(name, **parameters)
+        stream.update_placed(placement)
+        if name.endswith("_k"):
+            name = f"{name.removesuffix('_k')}_{parameters['k']}" if parameters else "ndcg"
+        rows.append({"measure": name, "value": stream.result(), "low": "", "high": ""})
+    losses = rank_loss(Y, scores, per_instance=True)
+    interval = paired_bootstrap(losses, 0.0, n_draws=n_draws, random_state=seed)
+    rows[0] |= {"low": interval.low, "high": interval.high}
+    return rows
+
+
+def measure_labels(Y: Any, scores: "NDArray[Any]", classes: Any) -> list[Row]:
+    """Return, per label, the number of rows that have it, its AUC and its mean rank in them."""
+    import numpy as np
+    from scipy import sparse
+    from scipy.stats import rankdata
+
+    columns = sparse.csc_array(Y)
+    counts = np.diff(columns.indptr)
+    mean_ranks = _mean_ranks(Y, scores)
+    rows = []
+    for first in range(0, len(classes), LABELS_PER_BLOCK):
+        ranks = rankdata(scores[:, first : first + LABELS_PER_BLOCK], axis=0)
+        for offset in range(ranks.shape[1]):
+            label = first + offset
+            having = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
+            rows.append(
+                {
+                    "label": str(classes[label]),
+                    "rows": int(counts[label]),
+                    "auc": _auc(ranks[:, offset], having),
+                    "mean place": float(mean_ranks[label]) if counts[label] else "",
+                }
+            )
+    return rows
+
+
+def _auc(ranks: "NDArray[Any]", having: "NDArray[Any]") -> float | str:
+    """Return how often a row with the label scores above one without it; a tie counts half."""
+    n_with, n_without = len(having), len(ranks) - len(having)
+    if not n_with or not n_without:
+        return ""
+    above = ranks[having].sum() - n_with * (n_with + 1) / 2
+    return float(above / (n_with * n_without))
+
+
+def _mean_ranks(Y: Any, scores: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the mean rank of each label, from 1, in the rows that have it; ties at their mean."""
+    import numpy as np
+
+    from deltarank.metrics.placement import place
+
+    placement = place(Y, scores)
+    positions = placement.above + (placement.tied + 1) / 2
+    labels = placement.labels
+    totals = np.bincount(labels.members, weights=positions, minlength=labels.n_labels)
+    return totals / np.maximum(1, np.bincount(labels.members, minlength=labels.n_labels))
+
+
+def show_measures(overall: list[Row], by_label: list[Row], title: str) -> None:
+    """Print two tables on a terminal; in a pipe, lines that all have the same columns."""
+    from deltarank.cli.show import terminal
+    from deltarank.paper.report.tables import to_table, to_tsv
+
+    if not sys.stdout.isatty():
+        sys.stdout.write(to_tsv([*({"label": "", **row} for row in overall), *_lines(by_label)]))
+        return
+    console = terminal()
+    console.print(to_table(overall, title))
+    console.print(to_table(by_label, "Labels"))
+
+
+def _lines(by_label: list[Row]) -> list[Row]:
+    return [
+        {"label": row["label"], "measure": name, "value": row[name], "low": "", "high": ""}
+        for row in by_label
+        for name in ("rows", "auc", "mean place")
+    ]

@@ -13,7 +13,7 @@ def export(
     onnx: Annotated[Path, typer.Option("--onnx", help="ONNX file to write.")],
     top: Annotated[
         int | None,
-        typer.Option(min=1, help="How many labels a row; all by default.", show_default=False),
+        typer.Option(min=1, help="How many labels per row; all by default.", show_default=False),
     ] = None,
 ) -> None:
     """Write a model as an ONNX graph: rows of numbers in, labels in rank order out.
@@ -30,7 +30,7 @@ def export(
     from deltarank.storage.onnx_export import export_onnx
     from deltarank.storage.prepared import Model
 
-    found = Model.load(model)
-    export_onnx(found.ranker, onnx, top, preparation=found.preparation)
-    note(f"wrote {onnx}: {found.ranker.n_features_in_} numbers in, "
-         f"{top or len(found.classes)} labels out")  # fmt: skip
+    loaded = Model.load(model)
+    export_onnx(loaded.ranker, onnx, top, preparation=loaded.preparation)
+    note(f"wrote {onnx}: {loaded.ranker.n_features_in_} numbers in, "
+         f"{top or len(loaded.classes)} labels out")  # fmt: skip

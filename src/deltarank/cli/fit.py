@@ -26,10 +26,10 @@ def fit(
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:
-    """Fit a ranker to a file and keep it in a model file.
+    """Fit a ranker to a file and save it as a model file.
 
-    Text becomes TF-IDF, categories columns of 0 and 1, numbers come to one scale where the ranker
-    cares; the model file remembers all of it.
+    Text becomes TF-IDF, categories become columns of 0 and 1, and numbers are brought to one scale
+    where the ranker needs it; the model file remembers all of this.
 
     \b
     Examples:
@@ -38,18 +38,39 @@ def fit(
       deltarank fit genes.arff --labels -14 --ranker adaboost --tune --model genes.delta
       deltarank fit yeast --ranker kernel --model yeast.delta
     """
-    from deltarank.cli import fitting
-    from deltarank.cli.training import Settings
+    from deltarank.cli.inputs import note, read_training
+    from deltarank.cli.training import Settings, chosen, find_recipe, fit_prepared, prepare
 
     reading = options.Reading(
         source_format, labels, label_list, separator, text, categorical, ignore
     )
     settings = Settings(tune, penalty, rounds, weight, seed)
-    fitting.fit(data, model, ranker, reading, settings)
+    recipe = find_recipe(ranker, settings)
+    _require_writable(model)
+    rows, first_number = read_training(data, reading, seed=seed)
+    preparation = prepare(rows, recipe.scale, reading, first_number)
+    fitted, seconds = fit_prepared(rows, preparation, ranker, recipe, settings)
+    fitted.save(model)
+    n_rows, n_features = rows.X.shape
+    note(
+        f"fitted {type(fitted.ranker).__name__} to {n_rows} rows, {n_features} features and "
+        f"{rows.Y.shape[1]} labels in {seconds:.1f} s; {describe(chosen(fitted.ranker))}"
+    )
+    note(f"wrote {model}")
+
+
+def _require_writable(path: Path) -> None:
+    """Fail before the work, not after it, if the model cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+    except OSError as error:
+        raise ValueError(f"--model must name a file to write; {path}: {error.strerror}") from None
 
 
 def describe(values: dict[str, Any]) -> str:
-    """Write parameters in a line.
+    """Format parameters as one line of text.
 
     Examples
     --------

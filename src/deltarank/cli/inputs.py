@@ -1,4 +1,4 @@
-"""From what a command is given, a file, standard input or a name, to data."""
+"""Read the data that a command is given: a file, standard input, or the name of a data set."""
 
 import shutil
 import sys
@@ -30,7 +30,7 @@ class Rows:
 
 
 def note(text: str) -> None:
-    """Tell the user something that is not data."""
+    """Tell the user something on standard error, apart from the data."""
     typer.echo(text, err=True)
 
 
@@ -40,7 +40,7 @@ def read_file(path: Path, reading: Reading) -> Data:
 
 
 def read_training(source: str, reading: Reading, *, seed: int = 0) -> tuple[Data, int]:
-    """Return training rows, and the number of the first feature where features have numbers."""
+    """Return training rows, and the number of the first feature if features are numbered."""
     if is_catalogued(source):
         split = load(source, random_state=seed)
         names = split.feature_names, split.label_names
@@ -101,7 +101,7 @@ def read_raw(
 
 
 def _note_unknown(preparation: Preparation, data: Data) -> bool:
-    """Say that there are features that the model does not know, and whether that was said."""
+    """Note that there are features unknown to the model; return whether there are."""
     unknown = data.X.shape[1] > preparation.n_features
     if unknown:
         note(f"note: features from number {preparation.n_features + preparation.first_number} on "
@@ -124,7 +124,7 @@ def _read_like(
 
 
 def _label_options(name: str, preparation: Preparation, classes: Any) -> dict[str, Any]:
-    """Return where the labels are, if they are where they were in training."""
+    """Return the options that find labels where they were in training."""
     if name in NUMBERED:
         return {}
     if preparation.label_list is None or name == "arff":
@@ -160,13 +160,13 @@ def _aligned(data: Data, classes: Any) -> sparse.csr_array:
 
 
 def is_catalogued(source: str) -> bool:
-    """Tell whether a data set of the catalogue is meant, and no file."""
+    """Tell whether a name means a data set of the catalogue rather than a file."""
     return source in CATALOGUE and not Path(source).exists()
 
 
 @contextmanager
 def _as_file(source: str) -> Iterator[Path]:
-    """Give the file; what comes from standard input is put into one for a while."""
+    """Give the file; standard input is copied to a temporary one."""
     if source != STDIN:
         path = Path(source)
         if not path.exists() and path.name == source and not path.suffix:

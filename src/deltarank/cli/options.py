@@ -12,19 +12,19 @@ TrainingData = Annotated[
     typer.Argument(
         metavar="DATA",
         help="A file (CSV, TSV, JSON lines, Parquet, Arrow, ARFF, LIBSVM or XMC, plain or packed), "
-        "- for standard input, or the name of a data set of the catalogue.",
+        "- for standard input, or the name of a data set in the catalogue.",
     ),
 ]
 NewData = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file of any format, - for standard input, or a data set of the catalogue, whose "
-        "test rows are taken.",
+        help="A file of any format, - for standard input, or a data set in the catalogue, whose "
+        "test rows are used.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, from deltarank fit.")]
-Format = Annotated[str | None, typer.Option("--from", help="Format to read; told by the content.")]
+Format = Annotated[str | None, typer.Option("--from", help="Format to read; detected by default.")]
 Labels = Annotated[
     str | None,
     typer.Option(
@@ -40,7 +40,7 @@ LabelList = Annotated[
     ),
 ]
 Separator = Annotated[
-    str | None, typer.Option(help="Stands between labels of a list; a comma by default.")
+    str | None, typer.Option(help="What separates the labels of a list; a comma by default.")
 ]
 Text = Annotated[list[str] | None, typer.Option(help="Column of text.")]
 Categorical = Annotated[list[str] | None, typer.Option(help="Column of categories.")]
@@ -61,12 +61,12 @@ Rounds = Annotated[int | None, typer.Option(min=1, help="Stumps (adaboost...) or
 Weight = Literal["rank", "uniform", "recall", "ndcg", "min"]
 RowWeight = Annotated[
     Weight,
-    typer.Option(help="What a row counts, by its labels; rank is consistent for rank loss."),
+    typer.Option(help="How much a row counts, by its labels; rank is consistent for rank loss."),
 ]
 RankerName = Literal[
     "logistic", "kernel", "adaboost", "adaboost-mr", "adaboost-mh", "lllr", "pairwise"
 ]
-Seed = Annotated[int, typer.Option(min=0, help="For everything random, such as folds.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random, such as folds.")]
 
 
 def _set_threads(threads: int | None) -> None:
@@ -82,7 +82,7 @@ Threads = Annotated[
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is to be read, as far as the options say."""
+    """How the options say a file is to be read."""
 
     format: str | None = None
     labels: str | None = None
@@ -130,10 +130,10 @@ def numbers(text: str | None, option: str, kind: type[Any]) -> tuple[Any, ...] |
     if text is None:
         return None
     try:
-        found = tuple(kind(part) for part in text.split(","))
+        values = tuple(kind(part) for part in text.split(","))
     except ValueError:
-        found = (0,)
-    if min(found) <= 0:
+        values = (0,)
+    if min(values) <= 0:
         name = "whole numbers" if kind is int else "numbers"
         raise ValueError(f"{option} must be positive {name} joined by commas; got {text!r}")
-    return found
+    return values

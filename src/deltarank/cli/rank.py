@@ -1,16 +1,27 @@
-"""The command ``rank``: the labels of each row, best first."""
+"""The command ``rank``: the labels of each row, best first; some rows at a time."""
 
-from typing import Annotated, Literal
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
 from deltarank.cli import options
+from deltarank.cli.bars import no_bars
+
+if TYPE_CHECKING:
+    from deltarank.storage.prepared import Model, Ranking
+
+ROWS_PER_TABLE = 1000
 
 
 def rank(
     model: options.ModelFile,
     data: options.NewData,
-    top: Annotated[int, typer.Option(min=1, help="How many labels a row, at most.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="How many labels per row, at most.")] = 5,
     output: Annotated[
         Literal["table", "jsonl", "csv"] | None,
         typer.Option(
@@ -25,10 +36,10 @@ def rank(
 ) -> None:
     """Rank the labels of each row of a file, most likely relevant first.
 
-    Labels in the file are not needed and not looked at; words and categories that the model has
-    not seen say nothing. Rows count from 0. Scores order the labels of a row.
+    Labels in the file are ignored, and so are words and categories that the model has not seen.
+    Rows are numbered from 0. Scores order the labels within a row.
 
-    Rows are read, ranked and printed some at a time, so a file may be larger than memory. Where one
+    Rows are read, ranked and printed some at a time, so a file may be larger than memory. If a row
     cannot be read, rows before it may have been printed; the exit status is then 1.
 
     \b
@@ -37,19 +48,69 @@ def rank(
       deltarank rank recipes.delta new.csv --top 3 --format csv > ranked.csv
       cat new.jsonl | deltarank rank recipes.delta - | jq .labels
     """  # fmt: skip
-    import sys
-    from contextlib import nullcontext
-    from pathlib import Path
-
-    from deltarank.cli.bars import no_bars
     from deltarank.cli.inputs import read_blocks
-    from deltarank.cli.ranking import write_rankings
     from deltarank.storage.prepared import Model
 
-    ranker = Model.load(Path(model))
+    ranker = Model.load(model)
     reading = options.Reading(source_format)
     blocks = read_blocks(data, ranker.preparation, reading, seed=seed)
     kind = output or ("table" if sys.stdout.isatty() else "jsonl")
-    # Rankings on the same terminal show by themselves how far it is.
+    # Rankings that scroll past on the same terminal already show the progress.
     with no_bars() if sys.stdout.isatty() else nullcontext():
-        write_rankings(ranker, blocks, top, kind, sys.stdout)
+        WRITERS[kind](_rankings(ranker, blocks, top), sys.stdout)
+
+
+def _rankings(model: "Model", blocks: Iterable[Any], top: int) -> "Iterator[Ranking]":
+    """Yield the best labels of each row; a block is freed before the next is read."""
+    n_before = 0
+    for X in blocks:
+        for row, labels, scores in model.rankings(X, top):
+            yield n_before + row, labels, scores
+        n_before += X.shape[0]
+        del X
+
+
+def _write_json_lines(rankings: "Iterator[Ranking]", out: TextIO) -> None:
+    for row, labels, scores in rankings:
+        line = {"row": row, "labels": labels, "scores": [round(score, 6) for score in scores]}
+        out.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _write_csv(rankings: "Iterator[Ranking]", out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    for row, labels, scores in rankings:
+        if row == 0:  # only once there is a row to write
+            writer.writerow(["row", "place", "label", "score"])
+        for place, (label, score) in enumerate(zip(labels, scores, strict=True), start=1):
+            writer.writerow([row, place, label, round(score, 6)])
+
+
+def _write_table(rankings: "Iterator[Ranking]", out: TextIO) -> None:
+    from rich.table import Table
+
+    from deltarank.cli.show import terminal
+    from deltarank.paper.report.tables import cell
+
+    console = terminal()
+    console.file = out
+    table = Table()
+    for ranking in rankings:
+        row, labels, scores = ranking
+        if not table.columns:
+            table.add_column("row", justify="right")
+            for place in range(1, len(labels) + 1):
+                table.add_column(str(place))
+        shown = [f"{label} {cell(round(s, 2))}" for label, s in zip(labels, scores, strict=True)]
+        table.add_row(str(row), *shown)
+        if table.row_count == ROWS_PER_TABLE:
+            console.print(table)
+            table = Table()
+    if table.row_count:
+        console.print(table)
+
+
+WRITERS: dict[str, Callable[["Iterator[Ranking]", TextIO], None]] = {
+    "table": _write_table,
+    "jsonl": _write_json_lines,
+    "csv": _write_csv,
+}

@@ -1,30 +1,89 @@
-"""Run experiments, show what came out, and write a report."""
+"""The command ``reproduce``: run experiments, show what came out, and write a report."""
 
 import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
+import typer
 
-from deltarank.cli.show import require_folder, show
+from deltarank.cli.options import numbers
 from deltarank.core.files import write_whole
 from deltarank.paper.experiments import EXPERIMENTS, Experiment, Row, Table, find
-from deltarank.paper.experiments.presets import FULL, QUICK, Preset
-from deltarank.paper.experiments.runner import run_jobs, versions
-from deltarank.paper.experiments.tuning import ALGORITHMS, PATIENCE
 from deltarank.paper.report.figures import to_svg
 from deltarank.paper.report.page import Section, to_page
 from deltarank.paper.report.tables import to_csv
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from deltarank.paper.experiments.presets import Preset
+
 TITLE = "Consistent multilabel ranking through univariate loss minimisation: the paper, redone"
 
 
-def reproduce(names: Sequence[str], out: Path, *, full: bool, **changes: Any) -> None:
-    """Run the named experiments, all by default; rows that are in `out` already are kept."""
-    notes = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Parts of the paper, all by default: {', '.join(EXPERIMENTS)}."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, rows (.jsonl), tables and figures.")
+    ] = Path("results"),
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's own sizes: hours instead of minutes.")
+    ] = False,
+    labels: Annotated[
+        int | None, typer.Option(min=2, help="Labels of the models of Figure 1.")
+    ] = None,
+    noise: Annotated[float | None, typer.Option(help="Standard deviation of their noise.")] = None,
+    models: Annotated[int | None, typer.Option(min=1, help="How many models.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Rows of their training sets, joined by commas.")
+    ] = None,
+    rounds: Annotated[
+        str | None,
+        typer.Option(help="Grid of rounds of AB.MR and AB.MH, and of updates of LLLR."),
+    ] = None,
+    stumps: Annotated[
+        str | None, typer.Option(help="Grid of stumps per label, for WBR-AB.")
+    ] = None,
+    penalties: Annotated[
+        str | None, typer.Option("--Cs", help="Grid of C of WBR-LR and BR.")
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Folds of the cross-validation that tunes.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
+) -> None:
+    """Redo the paper: run its experiments, print what they say and write a report.
+
+    Rows are saved as they come. After an interruption, the same command resumes where it stopped.
+    """
+    changes = {
+        "n_labels": labels,
+        "noise": noise,
+        "n_models": models,
+        "sizes": numbers(sizes, "--sizes", int),
+        "rounds": numbers(rounds, "--rounds", int),
+        "stumps": numbers(stumps, "--stumps", int),
+        "Cs": numbers(penalties, "--Cs", float),
+        "folds": folds,
+        "seed": seed,
+    }
     given = {name: value for name, value in changes.items() if value is not None}
+    _run_all(experiments or [], out, full, given)
+
+
+def _run_all(names: Sequence[str], out: Path, full: bool, given: dict[str, Any]) -> None:
+    """Run the named experiments, all by default; rows that are in `out` already are kept."""
+    from rich.console import Console
+
+    from deltarank.cli.show import require_folder
+    from deltarank.paper.experiments.presets import FULL, QUICK
+
+    notes = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     preset = dataclasses.replace(FULL if full else QUICK, **given)
     experiments = [find(name) for name in names or EXPERIMENTS]
     require_folder(out)
@@ -46,7 +105,11 @@ def reproduce(names: Sequence[str], out: Path, *, full: bool, **changes: Any) ->
     notes.print(f"wrote {page}")
 
 
-def _run(experiment: Experiment, preset: Preset, out: Path, notes: Console) -> Section | None:
+def _run(experiment: Experiment, preset: "Preset", out: Path, notes: "Console") -> Section | None:
+    """Run one experiment, print and write what its rows say, and return its part of the report."""
+    from deltarank.cli.show import show
+    from deltarank.paper.experiments.runner import run_jobs
+
     jobs = experiment.jobs(preset)
     if not jobs:
         return None
@@ -77,7 +140,7 @@ def _file_name(experiment: Experiment, table: Table, tables: list[Table]) -> str
 
 
 def _draw(
-    experiment: Experiment, rows: list[Row], out: Path, notes: Console
+    experiment: Experiment, rows: list[Row], out: Path, notes: "Console"
 ) -> list[tuple[str, bytes]]:
     try:
         drawn = {name: to_svg(figure) for name, figure in experiment.figures(rows).items()}
@@ -89,7 +152,12 @@ def _draw(
     return list(drawn.items())
 
 
-def _set_up(preset: Preset, full: bool, command: str) -> Section:
+def _set_up(preset: "Preset", full: bool, command: str) -> Section:
+    """Say how the experiments are set up."""
+    from deltarank.paper.experiments.algorithms import ALGORITHMS
+    from deltarank.paper.experiments.runner import versions
+    from deltarank.recipes import PATIENCE
+
     size = "the paper's protocol" if full else "a small version of the paper's protocol"
     grids = f"walked upwards until {PATIENCE:g} times the best number brings nothing better"
     return Section(
@@ -99,7 +167,7 @@ def _set_up(preset: Preset, full: bool, command: str) -> Section:
             "same rows; a run that was interrupted goes on where it stopped.",
             "Every parameter is chosen by cross-validation inside the training rows "
             f"({preset.folds} folds, spread evenly over labels), by rank loss; test rows decide "
-            f"nothing. Grids: C {_listed(preset.Cs)}; stumps a label {_listed(preset.stumps)}; "
+            f"nothing. Grids: C {_listed(preset.Cs)}; stumps per label {_listed(preset.stumps)}; "
             f"shared rounds or updates {_listed(preset.rounds)}. Those of stumps, rounds and "
             f"updates are {grids}.",
             "What the paper leaves open and what was chosen: "

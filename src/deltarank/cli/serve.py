@@ -1,11 +1,22 @@
 """The command ``serve``: a model behind HTTP."""
 
+import socket
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from deltarank.cli import options
+
+# Connections that wait while all threads rank; any more are answered at once with status 503.
+MOST_CONNECTIONS = 1000
+SERVER: dict[str, Any] = {
+    "log_level": "warning",
+    "timeout_keep_alive": 5,
+    "limit_concurrency": MOST_CONNECTIONS,
+    "server_header": False,
+}
 
 
 def serve(
@@ -17,8 +28,8 @@ def serve(
     examples: Annotated[
         Path | None, typer.Option(help="File whose first rows the page offers to try.")
     ] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Most items a request.")] = 1000,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes a request.")] = 1 << 20,
+    max_rows: Annotated[int, typer.Option(min=1, help="Most items per request.")] = 1000,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes per request.")] = 1 << 20,
     timeout: Annotated[
         float, typer.Option(min=0.01, help="Most seconds for a request to come, and to be ranked.")
     ] = 10.0,
@@ -26,8 +37,8 @@ def serve(
 ) -> None:
     """Serve a model: rankings as JSON for programs, a page for people.
 
-    POST /rank ranks an item or several, GET /model describes the model, /health answers, /docs
-    documents. The model is read once: a file that is replaced later is served after a restart.
+    POST /rank ranks one item or several, GET /model describes the model, /health tells that the
+    server is up, /docs documents it. The model is read once: to serve a new file, restart.
     There is no encryption and no password: to be reached from outside, put it behind a proxy.
     Needs the extra: pip install 'deltarank[serve]'.
 
@@ -37,7 +48,38 @@ def serve(
       curl -d '{"item": [1, 0.5, 3], "top": 3}' -H 'content-type: application/json' \\
         localhost:8000/rank
     """
-    from deltarank.cli.serving import run_server
-    from deltarank.serving.service import Limits
+    try:
+        import uvicorn
 
-    run_server(model, host, port, examples, Limits(max_rows, max_bytes, timeout))
+        from deltarank.serving.app import create_app
+    except ImportError as error:
+        raise ImportError(
+            "serving needs FastAPI and uvicorn: pip install 'deltarank[serve]'"
+        ) from error
+    from deltarank.cli.inputs import note
+    from deltarank.serving.examples import read_examples
+    from deltarank.serving.service import Limits, Service
+
+    service = Service.load(model, Limits(max_rows, max_bytes, timeout))
+    if examples is not None:
+        service = replace(service, examples=read_examples(examples, service.model.preparation))
+    service.warm_up()
+    listener = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    note(f"serving {model} at http://{shown}:{listener.getsockname()[1]}")
+    uvicorn.Server(uvicorn.Config(create_app(service), **SERVER)).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Declared as TCP so that asyncio disables Nagle's algorithm: otherwise answers wait 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(MOST_CONNECTIONS)
+    except OSError as error:
+        listener.close()
+        problem = error.strerror or error
+        raise ValueError(f"cannot listen at --host {host} --port {port}: {problem}") from None
+    return listener

@@ -13,12 +13,12 @@ from deltarank.paper.report.tables import to_json_lines, to_table, to_tsv
 
 
 def terminal() -> Console:
-    """Return a terminal that prints text as it is: a label may look like markup or an emoji."""
+    """Return a console that prints text literally: a label may look like markup or an emoji."""
     return Console(markup=False, emoji=False, highlight=False)
 
 
 def show(rows: list[dict[str, Any]], title: str) -> None:
-    """Print rows for whoever reads them."""
+    """Print rows as a table on a terminal, tab-separated elsewhere."""
     if sys.stdout.isatty():
         terminal().print(to_table(rows, title))
     else:
@@ -26,7 +26,7 @@ def show(rows: list[dict[str, Any]], title: str) -> None:
 
 
 def require_folder(out: Path) -> None:
-    """Find out before the work, not after it, that results cannot be kept."""
+    """Fail before the work, not after it, if results cannot be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Data sets, made up and real."""
+"""Data sets, synthetic and real."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

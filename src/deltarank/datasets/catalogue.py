@@ -16,7 +16,7 @@ _UNSTATED = "none stated"
 
 @dataclass(frozen=True)
 class File:
-    """A file of a data set: its place below the data folder, its checksum, where to get it.
+    """A file of a data set: its path below the data folder, its checksum, where to get it.
 
     Without a checksum it may be plain or packed (.gz, .bz2, .xz).
     """
@@ -28,7 +28,7 @@ class File:
 
 @dataclass(frozen=True)
 class Relevant:
-    """Number of relevant labels a row: the least, all together, and the largest."""
+    """Numbers of relevant labels per row: the least, the total over all rows, and the largest."""
 
     least: int
     total: int

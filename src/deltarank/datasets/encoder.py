@@ -19,7 +19,7 @@ from deltarank.core.choices import choose
 from deltarank.datasets.readers.cells import as_cells, as_numbers, guess_kind, is_known, known
 
 MOST_WORDS = 100_000
-# With so many rows, a word that occurs in one of them only says nothing about others.
+# With so many rows, a word that occurs in only one of them says nothing about the others.
 ROWS_FOR_RARE_WORDS = 50
 # More columns of 0 and 1 than this are kept sparse.
 MOST_DENSE_CATEGORIES = 100
@@ -52,7 +52,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of 0 and 1 a category; an unknown or missing one has all 0."""
+    """One column of 0 and 1 per category; an unknown or missing one is 0 in all of them."""
 
     name: str
     values: tuple[str, ...]
@@ -69,9 +69,9 @@ class CategoryColumn:
 
     def features(self, cells: Any) -> sparse.csr_array:
         """Return the columns of 0 and 1."""
-        place = {value: i for i, value in enumerate(self.values)}
-        found = [place.get(str(cell), -1) if is_known(cell) else -1 for cell in cells]
-        columns = np.array(found, dtype=np.int64)
+        column_of = {value: i for i, value in enumerate(self.values)}
+        numbers = [column_of.get(str(cell), -1) if is_known(cell) else -1 for cell in cells]
+        columns = np.array(numbers, dtype=np.int64)
         rows = np.flatnonzero(columns >= 0)
         shape = (len(columns), len(self.values))
         return sparse.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=shape)
@@ -79,7 +79,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """TF-IDF of words in lower case: (1 + log count) log((1 + n) / (1 + n_l)) + 1, length 1 a row.
+    """TF-IDF of lower-case words: (1 + log count) log((1 + n) / (1 + n_l)) + 1, rows of length 1.
 
     Words are runs of two or more letters or digits, as in scikit-learn. Kept are those that occur
     in two rows or more (all of them if there are few rows), at most 100,000.
@@ -116,7 +116,7 @@ class TextColumn:
         return np.asarray(self.weights)
 
     def features(self, cells: Any) -> sparse.csr_array:
-        """Return a column a word."""
+        """Return one column per word."""
         if not self.words:
             return sparse.csr_array((len(cells), 0))
         matrix = sparse.csr_array(self._counter.transform(_texts(cells))).astype(np.float64)
@@ -178,7 +178,7 @@ class Encoder:
         return has_text or n_categories > MOST_DENSE_CATEGORIES
 
     def feature_names(self) -> list[str]:
-        """Return a name a feature."""
+        """Return one name per feature."""
         return [name for column in self.columns for name in column.feature_names()]
 
     def transform(self, table: Any) -> Any:

@@ -8,7 +8,7 @@ from scipy import sparse
 
 # Frequencies fall as one over a power of the rank, a little slower than words do.
 EXPONENT = 0.9
-# Of the features of a row, those that its labels bring along; the others say nothing.
+# The share of a row's features that come from its labels; the others say nothing.
 TOLD_BY_LABELS = 0.6
 FEATURES_PER_LABEL = 20
 # Rows drawn at a time.
@@ -35,7 +35,7 @@ def long_tailed(
     ----------
     n_rows, n_features, n_labels : int
     features_per_row : int
-        Draws a row; features drawn twice count more.
+        Draws per row; features drawn twice count more.
     labels_per_row : float
         About so many; at least one.
     random_state : int, generator or None
@@ -79,7 +79,7 @@ def long_tailed(
 
 
 def _power_law(n: int) -> NDArray[np.float64]:
-    """Return shares of n things, falling as a power of their rank, summed up."""
+    """Return the cumulative shares of n things whose shares fall as a power of their rank."""
     shares = np.arange(1, n + 1) ** -EXPONENT
     return np.asarray(np.cumsum(shares) / shares.sum())
 
@@ -87,8 +87,8 @@ def _power_law(n: int) -> NDArray[np.float64]:
 def _draw(
     generator: np.random.Generator, summed: NDArray[np.float64], shape: Any
 ) -> NDArray[np.intp]:
-    found = np.searchsorted(summed, generator.random(shape), side="right")
-    return np.minimum(found, len(summed) - 1)
+    drawn = np.searchsorted(summed, generator.random(shape), side="right")
+    return np.minimum(drawn, len(summed) - 1)
 
 
 def _counts(rows: Any, columns: Any, shape: tuple[int, int]) -> sparse.csr_array:

@@ -24,7 +24,7 @@ def folders() -> list[Path]:
 
 
 def find(file: File) -> Path | None:
-    """Return the place of a file that is there, whatever it holds."""
+    """Return the path of a file that is there, whatever it holds; None if it is not."""
     endings = ["", *COMPRESSIONS] if file.sha256 is None else [""]
     for folder in folders():
         for ending in endings:
@@ -88,11 +88,11 @@ def _download(entry: DataSet, file: File) -> Path:
 
 def _where_to_put(entry: DataSet, file: File, why: str) -> str:
     ending = "" if file.sha256 else " (or .gz, .bz2, .xz)"
-    places = " or ".join(str(folder / file.name) for folder in folders())
+    paths = " or ".join(str(folder / file.name) for folder in folders())
     unset = "" if os.environ.get(VARIABLE) else f"; {VARIABLE} may name another folder"
     return (
         f"data set {entry.name!r} is not here, and {why}: get it from {entry.source} and put it "
-        f"at {places}{ending}{unset}"
+        f"at {paths}{ending}{unset}"
     )
 
 

@@ -126,14 +126,15 @@ def _verify(entry: DataSet, path: Path, part: int, data: Data) -> None:
     if len(entry.parts) == 1:
         n_rows = entry.n_train + entry.n_test
     n_features = len(data.encoder.columns) if data.encoder else data.X.shape[1]
-    found = {"rows": data.X.shape[0], "features": n_features, "labels": data.Y.shape[1]}
+    counted = {"rows": data.X.shape[0], "features": n_features, "labels": data.Y.shape[1]}
     wanted = {"rows": n_rows, "features": entry.n_features, "labels": entry.n_labels}
     if entry.relevant:
-        found["relevant labels"] = data.Y.nnz
+        counted["relevant labels"] = data.Y.nnz
         wanted["relevant labels"] = entry.relevant[part].total
-    if found != wanted:
+    if counted != wanted:
         raise DataFileError(
-            path, f"not the data set {entry.name!r}: {_listed(wanted)} wanted; got {_listed(found)}"
+            path,
+            f"not the data set {entry.name!r}: {_listed(wanted)} wanted; got {_listed(counted)}",
         )
 
 

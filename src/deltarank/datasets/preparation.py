@@ -75,7 +75,7 @@ class Preparation:
         Sparse features are not scaled, but for columns of numbers beside columns of text.
         """
         stored = data.X.nnz / max(1, np.prod(data.X.shape)) if sparse.issparse(data.X) else 1.0
-        found = cls(
+        preparation = cls(
             data.X.shape[1],
             dense=data.encoder is None and stored > DENSE_SHARE,
             encoder=data.encoder,
@@ -84,10 +84,10 @@ class Preparation:
             label_list=data.label_column,
             separator=separator,
         )
-        columns = found._number_columns()
+        columns = preparation._number_columns()
         if not scale or not columns:
-            return found
-        return replace(found, scaler=Scaler.fit(found._arranged(data.X), columns))
+            return preparation
+        return replace(preparation, scaler=Scaler.fit(preparation._arranged(data.X), columns))
 
     def _number_columns(self) -> list[int]:
         if self.encoder is None:
@@ -100,7 +100,7 @@ class Preparation:
         return columns
 
     def feature_names(self) -> list[str]:
-        """Return a name a feature: its number, where it has no other.
+        """Return one name per feature: its number, where it has no other.
 
         Examples
         --------
@@ -197,7 +197,7 @@ class Preparation:
         if not isinstance(state, dict) or set(state) != set(cls(1).to_json()):
             raise ValueError("a preparation must have the parts of one")
         encoder, names, scaler = state["encoder"], state["names"], state["scaler"]
-        found = cls(
+        preparation = cls(
             **{
                 **state,
                 "encoder": None if encoder is None else Encoder.from_json(encoder),
@@ -205,8 +205,8 @@ class Preparation:
                 "scaler": None if scaler is None else Scaler.from_json(scaler),
             }
         )
-        found._check()
-        return found
+        preparation._check()
+        return preparation
 
     def _check(self) -> None:
         if (

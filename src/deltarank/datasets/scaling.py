@@ -45,8 +45,8 @@ class Scaler:
         n_rows = block.shape[0]
         means = (block / n_rows).sum(axis=0)
         distances = np.abs(block - means)
-        # Relative to the largest distance, whose square may be beyond the largest number. What is
-        # no more than rounding of the mean is none.
+        # Relative to the largest distance, since its square may overflow. A deviation no larger
+        # than the rounding of the mean counts as zero.
         largest = distances.max(axis=0)
         negligible = 8 * np.finfo(np.float64).eps * np.abs(block).max(axis=0)
         largest = np.where(largest > negligible, largest, 1.0)
@@ -69,9 +69,9 @@ class Scaler:
         rest = sparse.csr_array(X @ sparse.diags_array(kept))
         rest.eliminate_zeros()
         n_rows = X.shape[0]
-        places = np.tile(columns, n_rows), np.arange(n_rows + 1) * len(columns)
-        result = rest + sparse.csr_array((scaled.ravel(), *places), shape=X.shape)
-        result.sort_indices()  # a product with a diagonal leaves them in any order
+        indices, starts = np.tile(columns, n_rows), np.arange(n_rows + 1) * len(columns)
+        result = rest + sparse.csr_array((scaled.ravel(), indices, starts), shape=X.shape)
+        result.sort_indices()  # a product with a diagonal matrix may leave them unsorted
         return result
 
     def to_json(self) -> dict[str, Any]:

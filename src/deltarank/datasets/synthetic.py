@@ -51,7 +51,7 @@ class SyntheticModel:
     Parameters
     ----------
     directions : array of shape (m, 2)
-        A, a row a label.
+        A, one row per label.
     mixing : array of shape (m, m), optional
         M; the identity when left out.
     noise : float
@@ -80,7 +80,8 @@ class SyntheticModel:
         self.mixing = np.eye(m) if mixing is None else np.asarray(mixing, dtype=float)
         if self.mixing.shape != (m, m):
             raise ValueError(
-                f"mixing must have shape ({m}, {m}), a row a label; got shape {self.mixing.shape}"
+                f"mixing must have shape ({m}, {m}), one row per label; "
+                f"got shape {self.mixing.shape}"
             )
         if not (np.isfinite(self.directions).all() and np.isfinite(self.mixing).all()):
             raise ValueError("directions and mixing must be finite")
@@ -194,8 +195,8 @@ class SyntheticModel:
         Examples
         --------
         >>> model = SyntheticModel([[1.0, 0.0], [-1.0, 0.0]])
-        >>> found = model.expectation(np.zeros((1, 2)))  # all four label sets are as likely there
-        >>> found.marginal.round(6).tolist(), found.pair_mass.round(6).tolist()
+        >>> expected = model.expectation(np.zeros((1, 2)))  # all four sets are equally likely
+        >>> expected.marginal.round(6).tolist(), expected.pair_mass.round(6).tolist()
         ([[0.25, 0.25]], [0.5])
         """
         by_size = _weight_table(weight, self.n_labels)

@@ -1,20 +1,16 @@
 """Blocks of labels that are done, kept in a folder, so that a killed fit goes on from there."""
 
-import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 
+from deltarank.core.arrays import ArrayFileError, join_sparse, read_arrays, write_arrays
 from deltarank.core.files import is_unfinished, write_whole
 
-# Rises when blocks come to hold something else.
-FORMAT = 2
-_CHECKSUM_BYTES = 32
-_CSR_PARTS = ("data", "indices", "indptr", "shape")
+# Raised when blocks come to hold something else.
+FORMAT = 3
 
 
 class Checkpoint:
@@ -31,15 +27,15 @@ class Checkpoint:
     def __init__(self, folder: str, fingerprint: str) -> None:
         self.folder = Path(folder)
         about = self.folder / "fit.json"
-        mine = {"format": FORMAT, "fingerprint": fingerprint}
+        this_fit = {"format": FORMAT, "fingerprint": fingerprint}
         if not about.exists():
             if self.folder.is_dir() and not all(map(is_unfinished, self.folder.iterdir())):
                 raise ValueError(
                     f"checkpoint must be a new or empty folder, or one of this very fit; "
                     f"{folder} holds other files"
                 )
-            write_whole(about, json.dumps(mine))
-        elif about.read_text() != json.dumps(mine):
+            write_whole(about, json.dumps(this_fit))
+        elif about.read_text() != json.dumps(this_fit):
             raise ValueError(
                 f"checkpoint {folder} belongs to a fit of other data or other parameters; "
                 "choose another folder, or delete this one"
@@ -50,30 +46,20 @@ class Checkpoint:
         path = self._path(number)
         if not path.exists():
             return None
-        content = path.read_bytes()
-        content, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
-        if hashlib.sha256(content).digest() != checksum:
+        try:
+            arrays, strings = read_arrays(path, mapped=False)
+        except ArrayFileError:
             raise ValueError(
                 f"checkpoint file {path} is damaged; delete it, and its labels are fitted again"
-            )
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            found = dict(arrays)
-        if "coef.indptr" in found:
-            *parts, shape = (found.pop(f"coef.{part}") for part in _CSR_PARTS)
-            found["coef"] = sparse.csr_array(tuple(parts), shape=tuple(shape))
-        return found
+            ) from None
+        for name, shape in json.loads(strings["shapes"]).items():
+            arrays[name] = join_sparse(arrays, name, sparse.csr_array, tuple(shape))
+        return arrays
 
     def save(self, number: int, arrays: dict[str, Any]) -> None:
         """Keep a block."""
-        plain = dict(arrays)
-        if sparse.issparse(arrays.get("coef")):
-            coef = plain.pop("coef")
-            plain |= {f"coef.{part}": np.asarray(getattr(coef, part)) for part in _CSR_PARTS}
-        content = io.BytesIO()
-        np.savez(content, **plain)
-        write_whole(
-            self._path(number), content.getvalue() + hashlib.sha256(content.getbuffer()).digest()
-        )
+        shapes = {name: part.shape for name, part in arrays.items() if sparse.issparse(part)}
+        write_arrays(self._path(number), arrays, {"shapes": json.dumps(shapes)})
 
     def _path(self, number: int) -> Path:
-        return self.folder / f"block-{number:06}.npz"
+        return self.folder / f"block-{number:06}.safetensors"

@@ -25,7 +25,7 @@ PAGE_HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-Top = Annotated[StrictInt, Field(ge=1, description="How many labels an item, at most.")]
+Top = Annotated[StrictInt, Field(ge=1, description="How many labels per item, at most.")]
 
 
 class Rank(BaseModel):
@@ -56,7 +56,7 @@ class Ranking(BaseModel):
 
 
 class Rankings(BaseModel):
-    """A ranking an item, in their order."""
+    """One ranking per item, in their order."""
 
     rankings: list[Ranking]
 
@@ -127,13 +127,13 @@ async def _within(seconds: float, pool: ThreadPoolExecutor, work: Any) -> Any:
 
 
 async def _refuse(request: Request, error: Exception) -> JSONResponse:
-    """Say in a line what is wrong with a request that is not of the right form."""
+    """Say in one line what is wrong with a request of the wrong form."""
     assert isinstance(error, RequestValidationError)
     problems = []
-    for found in error.errors():
-        if found["type"] == "json_invalid":
-            problems.append(f"the body is not JSON at character {found['loc'][-1]}")
+    for detail in error.errors():
+        if detail["type"] == "json_invalid":
+            problems.append(f"the body is not JSON at character {detail['loc'][-1]}")
             continue
-        place = ".".join(map(str, found["loc"][1:])) or "the body"
-        problems.append(f"{place}: {found['msg'][0].lower()}{found['msg'][1:]}")
+        where = ".".join(map(str, detail["loc"][1:])) or "the body"
+        problems.append(f"{where}: {detail['msg'][0].lower()}{detail['msg'][1:]}")
     return JSONResponse({"detail": "; ".join(dict.fromkeys(problems))}, 422)

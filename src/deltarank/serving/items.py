@@ -1,4 +1,4 @@
-"""Items as JSON become rows of X, or are refused with the place of what is wrong."""
+"""Turn items as JSON into rows of X, or say which item is wrong and why."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Requests that are too large or too slow are refused before anything is made of them."""
+"""Refuse requests that are too large or too slow before they are parsed."""
 
 import asyncio
 import time
@@ -11,9 +11,9 @@ from deltarank.serving.service import Limits
 
 
 class BodyLimit:
-    """Counts the bytes of a request as they come, and watches the clock until it is there.
+    """Counts the bytes of a request as they arrive, and limits the time until all are there.
 
-    A request that says how large it is gets its answer before it is read; one that does not say,
+    A request that declares too large a size is refused before it is read; one that declares none,
     or lies, as soon as it has sent too much.
     """
 

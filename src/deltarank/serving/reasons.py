@@ -9,19 +9,19 @@ Line = dict[str, Any]
 
 
 def reasons(model: Model, x: Any, first: Any, second: Any, top: int) -> list[Line]:
-    """Return a line a feature, the most important first, then the rest, the intercept, the sum.
+    """Return one line per feature, the most important first; then the rest, the intercept, the sum.
 
     Numbers that were brought to one scale are shown as they were given.
     """
     names = model.preparation.feature_names()
-    found = explain(model.ranker, x, first, second, feature_names=range(len(names)))
-    lines = [_line(model, names, x, j, adds) for j, adds in found.largest(top)]
-    rest = found.contributions.sum() - sum(line["adds"] for line in lines)
-    n_others = len(found.largest()) - len(lines)
+    explanation = explain(model.ranker, x, first, second, feature_names=range(len(names)))
+    lines = [_line(model, names, x, j, adds) for j, adds in explanation.largest(top)]
+    rest = explanation.contributions.sum() - sum(line["adds"] for line in lines)
+    n_others = len(explanation.largest()) - len(lines)
     if n_others:
         lines.append({"feature": f"({n_others} other features)", "value": "", "adds": float(rest)})
-    lines.append({"feature": "(intercept)", "value": "", "adds": found.intercept})
-    lines.append({"feature": "(difference)", "value": "", "adds": found.difference})
+    lines.append({"feature": "(intercept)", "value": "", "adds": explanation.intercept})
+    lines.append({"feature": "(difference)", "value": "", "adds": explanation.difference})
     return lines
 
 

@@ -46,8 +46,8 @@ class Service:
     >>> service.warm_up()
     >>> service.about()["labels"]
     ['beach', 'museum']
-    >>> [found] = service.rank([[25.0]], top=1, explain=False)
-    >>> found["labels"]
+    >>> [ranking] = service.rank([[25.0]], top=1, explain=False)
+    >>> ranking["labels"]
     ['beach']
     """
 
@@ -57,7 +57,7 @@ class Service:
 
     @classmethod
     def load(cls, path: Path, limits: Limits) -> "Service":
-        """Read a model file, all of it: what becomes of the file later changes nothing here."""
+        """Read a model file into memory: later changes of the file do not matter."""
         return cls(Model.load(path).in_memory(), limits)
 
     @cached_property
@@ -65,7 +65,7 @@ class Service:
         return Reader(self.model.preparation, may_miss=self.model.ranker.accepts_missing_values)
 
     def warm_up(self) -> None:
-        """Rank an empty item: what is compiled or loaded on first use is there for the first."""
+        """Rank an empty item, so that the first request need not wait for compiling and loading."""
         encoder = self.model.preparation.encoder
         empty: Any = [0.0] * self.model.preparation.n_features
         if encoder is not None:
@@ -101,13 +101,13 @@ class Service:
         if explain is not False:
             self._check_explain(explain, len(items))
         X = self._read(items)
-        found: list[dict[str, Any]] = []
+        rankings: list[dict[str, Any]] = []
         for row, labels, scores in self.model.rankings(X, top):
             ranking: dict[str, Any] = {"labels": list(map(_plain, labels)), "scores": scores}
             if explain:
                 ranking["why"] = self._reasons(X[[row]], explain)
-            found.append(ranking)
-        return found
+            rankings.append(ranking)
+        return rankings
 
     def _check_explain(self, explain: Any, n_items: int) -> None:
         if explain is not True and not (isinstance(explain, list) and len(explain) == 2):
@@ -133,17 +133,17 @@ class Service:
         return {"above": _plain(first), "below": _plain(second), "reasons": lines}
 
     def _label(self, name: Any) -> Any:
-        found = self.model.find_label(str(name))
-        if found not in self.model.classes.tolist():
+        label = self.model.find_label(str(name))
+        if label not in self.model.classes.tolist():
             raise ItemError(f"explain names the label {name!r}, which the model does not have")
-        return found
+        return label
 
 
 def _column(column: Any) -> dict[str, Any]:
-    found = {"name": column.name, "kind": column.kind}
+    described = {"name": column.name, "kind": column.kind}
     if isinstance(column, CategoryColumn):
-        found["values"] = list(column.values[:_CHOICES_SHOWN])
-    return found
+        described["values"] = list(column.values[:_CHOICES_SHOWN])
+    return described
 
 
 def _plain(label: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rankers to files and back."""
+"""Save rankers to files, and load them."""
 
 import json
 from collections.abc import Iterable
@@ -12,15 +12,34 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.targets import PREDICTIONS
+from deltarank.core.arrays import ArrayFileError, Arrays, join_sparse, read_arrays, write_arrays
 from deltarank.storage.plain import dumps, from_plain, to_plain
 from deltarank.storage.registry import REFUSED, STORED, Stored
-from deltarank.storage.tensors import Arrays, ModelFileError, read_tensors, write_tensors
 
-# Rises when files come to hold something that older releases would misread.
+# Raised when files hold something that older releases would misread.
 FORMAT = "1"
-_SPARSE_PARTS = ("data", "indices", "indptr")
 _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 _COMMON = ("n_features_in_", "_form")
+
+
+class ModelFileError(ArrayFileError):
+    """A model file that is damaged, or not one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from deltarank import load
+    >>> path = Path(tempfile.mkdtemp(), "model.delta")
+    >>> _ = path.write_bytes(b"PK")
+    >>> try:
+    ...     load(path)
+    ... except ModelFileError as error:
+    ...     print(error.path == str(path), error.problem[:16])
+    True not a model file
+    """
+
+    kind = "model file"
 
 
 def save(ranker: Any, path: str | PathLike[str], *, extra: Any = None) -> None:
@@ -49,9 +68,7 @@ def save(ranker: Any, path: str | PathLike[str], *, extra: Any = None) -> None:
     name = type(ranker).__name__
     stored = _entry(ranker, name)
     check_is_fitted(ranker)
-    arrays: Arrays = {}
-    for key in _present(ranker, stored.arrays, stored):
-        arrays |= _to_arrays(key, getattr(ranker, key))
+    arrays = {key: getattr(ranker, key) for key in _present(ranker, stored.arrays, stored)}
     kept = (*_present(ranker, stored.values, stored), *_COMMON)
     values = {key: to_plain(getattr(ranker, key), key) for key in kept}
     names = getattr(ranker, "feature_names_in_", None)
@@ -64,7 +81,7 @@ def save(ranker: Any, path: str | PathLike[str], *, extra: Any = None) -> None:
         "values": values,
         "extra": to_plain(extra, "extra"),
     }
-    write_tensors(Path(path), arrays, {"deltarank_format": FORMAT, "state": dumps(state)})
+    write_arrays(Path(path), arrays, {"deltarank_format": FORMAT, "state": dumps(state)})
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -102,11 +119,11 @@ def load_with_extra(path: str | PathLike[str]) -> tuple[Any, Any]:
     {'unit': 'degrees'}
     """
     path = Path(path)
-    arrays, strings = read_tensors(path)
-    found = strings.get("deltarank_format")
-    if found != FORMAT:
+    arrays, strings = read_arrays(path, error=ModelFileError)
+    version = strings.get("deltarank_format")
+    if version != FORMAT:
         raise ModelFileError(
-            path, f"this release reads model format {FORMAT}; the file has format {found!r}"
+            path, f"this release reads model format {FORMAT}; the file has format {version!r}"
         )
     try:
         return _restore(path, arrays, json.loads(strings["state"]))
@@ -165,7 +182,7 @@ def _check_common(path: Path, values: dict[str, Any], classes: Any, names: Any) 
 def _check_arrays(
     path: Path, entry: Stored, arrays: Arrays, values: dict[str, Any], n_classes: int
 ) -> None:
-    """Hold arrays to the kinds and dimensions of the entry, and to finite numbers."""
+    """Check that arrays have the kinds and dimensions of the entry, and finite numbers."""
     n_labels = 1 if values["_form"] == "binary" else n_classes
     sizes = {"m": n_labels, "d": values["n_features_in_"], "b": 3}
     for name, array in arrays.items():
@@ -187,31 +204,21 @@ def _check_arrays(
 
 
 def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:
-    """Return the names of what this fit has: all but some optional ones."""
+    """Return the names that this fit has: all but the optional ones it lacks."""
     return [name for name in names if name not in stored.optional or hasattr(ranker, name)]
-
-
-def _to_arrays(name: str, value: Any) -> Arrays:
-    """Return an array under its name; a sparse one as its three parts."""
-    if not sparse.issparse(value):
-        return {name: np.asarray(value)}
-    return {f"{name}.{part}": getattr(value, part) for part in _SPARSE_PARTS}
 
 
 def _to_sparse(path: Path, name: str, form: str, arrays: Arrays, n_columns: int) -> Any:
     """Put the three parts of a sparse array together, and see that they fit."""
-    data, indices, starts = (arrays.pop(f"{name}.{part}") for part in _SPARSE_PARTS)
     if form == "csr":
-        kind, shape = sparse.csr_array, (len(starts) - 1, n_columns)
+        kind, shape = sparse.csr_array, (len(arrays[f"{name}.indptr"]) - 1, n_columns)
     else:
-        # Rows that the file does not count are found by the check of shapes.
+        # The file holds no number of rows; the later check of shapes finds a wrong one.
         kind, shape = sparse.csc_array, (int(arrays["intercept_"].shape[0]), n_columns)
     try:
-        matrix = kind((data, indices, starts), shape=shape)
-        matrix.check_format(full_check=True)
+        return join_sparse(arrays, name, kind, shape)
     except ValueError as error:
         raise ModelFileError(path, f"{name} is no sparse matrix: {error}") from None
-    return matrix
 
 
 def _named_shape(dimensions: str, sizes: dict[str, int]) -> str:

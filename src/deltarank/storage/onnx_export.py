@@ -45,7 +45,7 @@ def export_onnx(
         Linear, boosted (NaN takes the branch of missing values) or with a kernel.
     path : path
     top : int, optional
-        How many labels a row; all by default.
+        How many labels per row; all by default.
     preparation : Preparation, optional
         How rows of a file become features, from a model file; columns of numbers only.
 
@@ -167,10 +167,10 @@ def _linear_scores(graph: Graph, rows: str, ranker: LinearRanker) -> str:
 
 
 def _stump_scores(graph: Graph, rows: str, ranker: StumpRanker) -> str:
-    """Add up votes: those for right branches, and what left and missing ones change about them.
+    """Add up votes: those of right branches, and how left and missing branches differ from them.
 
-    Stumps that ask the same become one, whatever the label. Which rows go left is a matrix of 0 and
-    1, a column a question, so that all votes of all labels are one matrix product.
+    Stumps with the same feature and threshold become one, whatever their labels. Which rows go left
+    is a matrix of 0 and 1, one column per such stump, so that all votes are one matrix product.
     """
     features, thresholds = ranker.features_, ranker.thresholds_
     questions = np.stack([features.ravel(), thresholds.ravel()], axis=1).astype(np.float64)
@@ -178,10 +178,10 @@ def _stump_scores(graph: Graph, rows: str, ranker: StumpRanker) -> str:
     fitted = np.isnan(ranker.constants_)
     left, right, missing = np.where(fitted, ranker.votes_, 0.0).transpose(1, 0, 2)
     always = np.where(fitted, 0.0, ranker.constants_) + right.sum(axis=0)
-    if_left = _gathered(left - right, which.reshape(features.shape), len(asked))
-    if_missing = _gathered(missing - right, features, ranker.n_features_in_)
+    if_left = _summed_by(which.reshape(features.shape), len(asked), left - right)
+    if_missing = _summed_by(features, ranker.n_features_in_, missing - right)
     if ranker._form == "binary" and len(always) == 2:
-        # Two labels, of which the score is the difference.
+        # The score of two classes is the difference of the scores of two labels.
         always, if_left, if_missing = (np.diff(part) for part in (always, if_left, if_missing))
     columns = graph.constant(asked[:, 0], np.int64)
     values = graph.add("Gather", rows, columns, axis=1)
@@ -191,13 +191,13 @@ def _stump_scores(graph: Graph, rows: str, ranker: StumpRanker) -> str:
     return graph.add("Add", scores, graph.add("MatMul", is_missing, graph.constant(if_missing)))
 
 
-def _gathered(votes: Floats, places: NDArray[Any], n_places: int) -> Floats:
-    """Add the votes (stumps, m) of the stumps in each place; `places` are shared, or a label's."""
-    total = np.zeros((n_places, votes.shape[1]))
-    if places.ndim == 1:
-        np.add.at(total, places, votes)
+def _summed_by(groups: NDArray[Any], n_groups: int, votes: Floats) -> Floats:
+    """Add the votes (stumps, m) of each group; groups are (stumps,) or, per label, (stumps, m)."""
+    total = np.zeros((n_groups, votes.shape[1]))
+    if groups.ndim == 1:
+        np.add.at(total, groups, votes)
     else:
-        np.add.at(total, (places, np.arange(votes.shape[1])), votes)
+        np.add.at(total, (groups, np.arange(votes.shape[1])), votes)
     return total
 
 

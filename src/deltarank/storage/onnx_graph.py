@@ -34,7 +34,7 @@ class Graph:
         return name
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node with one output; return the name of that."""
+        """Add a node with one output; return the name of the output."""
         name = f"{operator}_{len(self._nodes)}".lower()
         self.add_node(operator, inputs, [name], **attributes)
         return name
@@ -51,7 +51,7 @@ class Graph:
         return self.add("Add", product, self.constant(shift))
 
     def rank(self, scores: str, top: int) -> None:
-        """End with the columns of the largest scores and the scores; equal ones in their order."""
+        """End the graph with the best columns and their scores; ties stay in column order."""
         k = self.constant([top], np.int64)
         self.add_node("TopK", [scores, k], [SCORES, RANKED], axis=1, largest=1, sorted=1)
 

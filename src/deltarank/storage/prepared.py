@@ -10,16 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from deltarank.base.ranker import select_in_threads
-from deltarank.core.progress import progress
-from deltarank.core.threads import row_blocks
 from deltarank.datasets import Preparation
-from deltarank.storage.models import load_with_extra, save
-from deltarank.storage.tensors import ModelFileError
+from deltarank.storage.models import ModelFileError, load_with_extra, save
 
 # A row's number, its labels, best first, and their scores.
 Ranking = tuple[int, list[Any], list[float]]
-CELLS_PER_CHUNK = 1_000_000
 KEY = "preparation"
 
 
@@ -66,33 +61,26 @@ class Model:
         return np.asarray(self.ranker.classes_)
 
     def find_label(self, name: str) -> Any:
-        """Return the label that a command calls so; numbers are typed like names."""
-        found = [label for label in self.classes.tolist() if str(label) == name]
-        return found[0] if found else name
+        """Return the label with this name; a label that is a number is named by its digits."""
+        matches = [label for label in self.classes.tolist() if str(label) == name]
+        return matches[0] if matches else name
 
     def scores(self, X: Any) -> NDArray[Any]:
-        """Return a score a row and label, also where two classes share one."""
-        scores = self.ranker.decision_function(X)
-        return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+        """Return one score per row and label, also where two classes share one."""
+        scores: NDArray[Any] = self.ranker._all_class_scores(self.ranker._check_rows(X))
+        return scores
 
-    def chunks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield the scores of some rows at a time, and show how far it is."""
-        n_rows = X.shape[0]
-        with progress("scoring", n_rows) as done:
-            for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes))):
-                yield rows, self.scores(X[rows])
-                done(rows.stop)
+    def all_scores(self, X: Any) -> NDArray[Any]:
+        """Return the same, block by block, with progress."""
+        blocks = self.ranker._score_blocks(self.ranker._check_rows(X))
+        return np.concatenate([scores for _, scores in blocks])
 
     def rankings(self, X: Any, top: int) -> Iterator[Ranking]:
         """Yield the best labels of each row, in the order of the rows."""
-        classes = self.classes
-        for rows, scores in self.chunks(X):
-            ranked = np.empty((len(scores), min(top, len(classes))), np.intp)
-            select_in_threads(scores, ranked)
-            best: NDArray[Any] = np.take_along_axis(scores, ranked, axis=1)
-            for place, (labels, values) in enumerate(zip(ranked, best, strict=True)):
-                yield rows.start + place, classes[labels].tolist(), values.tolist()
-
-    def all_scores(self, X: Any) -> NDArray[Any]:
-        """Return the scores of all rows."""
-        return np.concatenate([scores for _, scores in self.chunks(X)])
+        classes, top = self.classes, min(top, len(self.classes))
+        for rows, columns, scores in self.ranker._ranked_blocks(self.ranker._check_rows(X), top):
+            best: NDArray[Any] = np.take_along_axis(scores, columns, axis=1)
+            for row, labels, values in zip(
+                range(rows.start, rows.stop), columns, best, strict=True
+            ):
+                yield row, classes[labels].tolist(), values.tolist()

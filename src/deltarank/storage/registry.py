@@ -1,4 +1,4 @@
-"""What of each ranker goes into a model file: one entry a class."""
+"""What goes into a model file, one entry per class of ranker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ class Stored:
     arrays : mapping of str to str
         The kind of each array, ``f`` (floats), ``i`` (integers) or ``b`` (true or false), and its
         dimensions: ``m`` labels, ``d`` features, ``b`` the three branches of a stump, any other
-        letter a size that must be the same wherever it stands. ``"f md"`` is a matrix of floats, a
-        row a label.
+        letter a size that must be the same wherever it stands. ``"f md"`` is a matrix of floats,
+        one row per label.
     values : tuple of str
         Numbers, strings and lists or dicts of them.
     optional : tuple of str
@@ -46,7 +46,7 @@ _SOLUTION = {
     "objective_": "f m",
     "gradient_norm_": "f m",
 }
-# A vector of two classes has two labels here, so k.
+# k, not m: a vector of two classes has two labels here.
 _SHARED_STUMPS = Stored(
     "deltarank.rankers",
     {

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from deltarank.base.parameters import positive_integer
-from deltarank.base.ranker import WrappedRanker
 from deltarank.base.selection import (
     Labelled,
     Scoring,
@@ -21,6 +20,7 @@ from deltarank.base.selection import (
 )
 from deltarank.core.labels import row_numbers
 from deltarank.core.progress import Step, progress
+from deltarank.wrappers.wrapped import WrappedRanker
 
 # The paper's grid for stumps a label.
 DEFAULT_ROUNDS = (10, 20, 50, 100, 200)

@@ -149,19 +149,19 @@ def _read_numbers(
     for chunk in chunks:
         text = np.frombuffer(chunk, np.uint8)
         parse = kernel.parse_sparse if is_sparse else kernel.parse_dense
-        found, row_at, n_undecided, problem, place = parse(text, n_columns)
+        parsed, row_at, n_undecided, problem, place = parse(text, n_columns)
         if problem != kernel.FINE:
             _refuse(path, chunk, problem, place, n_columns, before)
         if n_undecided:
-            at = read_undecided(chunk, found[2] if is_sparse else found)
+            at = read_undecided(chunk, parsed[2] if is_sparse else parsed)
             if at is not None:
                 _refuse(path, chunk, kernel.LARGE_VALUE, at, n_columns, before)
         if is_sparse:
-            starts, indices, values = found
+            starts, indices, values = parsed
             block = sparse.csr_array((values, indices, starts), (len(row_at), n_columns))
             block.sort_indices()
         else:
-            block = found
+            block = parsed
         _check_values(path, chunk, header, block, labels, row_at, before)
         blocks.append(block)
         before += chunk.count(b"\n")
@@ -270,7 +270,7 @@ _PROBLEMS = {
     kernel.ROW_LENGTH: "a row must have {n} values; got {count}",
     kernel.NO_BRACE: "a sparse row must start with a brace, as the first does; got {got}",
     kernel.BAD_INDEX: "a cell must be written 'index value', with an index below {n}; got {got}",
-    kernel.TWICE: "an attribute must occur once a row; the line has one twice",
+    kernel.TWICE: "an attribute may occur only once in a row; the line has one twice",
     kernel.AFTER_ROW: "nothing may follow the brace that ends a row; got {got}",
 }
 

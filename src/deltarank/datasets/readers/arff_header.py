@@ -55,8 +55,8 @@ def parse_header(path: Path, text: str) -> Header:
     attributes: list[Attribute] = []
     seen: set[str] = set()
     relation = ""
-    found = text.split("\n")
-    for number, line in enumerate(found, start=1):
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
         word = line.strip().partition(" ")[0].partition("\t")[0].lower()
         if not word or word.startswith("%") or word == "@data":
             continue
@@ -73,8 +73,8 @@ def parse_header(path: Path, text: str) -> Header:
             problem = f"@relation, @attribute or @data is wanted; got {shown(line.strip())}"
             raise DataFileError(path, problem, line=number, column=1)
     if not attributes:
-        raise DataFileError(path, "no @attribute stands before @data", line=len(found))
-    return Header(tuple(attributes), relation, len(found))
+        raise DataFileError(path, "no @attribute stands before @data", line=len(lines))
+    return Header(tuple(attributes), relation, len(lines))
 
 
 def _parse_attribute(path: Path, line: str, number: int) -> Attribute:

@@ -21,12 +21,12 @@ class DataFileError(ValueError):
         column: int | str | None = None,
     ) -> None:
         self.path, self.problem, self.line, self.column = fspath(path), problem, line, column
-        place = [self.path]
+        where = [self.path]
         if line is not None:
-            place.append(f"line {line}")
+            where.append(f"line {line}")
         if column is not None:
-            place.append(f"column {column!r}")
-        super().__init__(f"{', '.join(place)}: {problem}")
+            where.append(f"column {column!r}")
+        super().__init__(f"{', '.join(where)}: {problem}")
 
 
 def shown(token: str | bytes) -> str:

@@ -134,19 +134,19 @@ def detect_format(path: str | PathLike[str]) -> str:
     if not head.strip():
         raise DataFileError(path, "the file is empty, so its format is unknown")
     whole = head if len(head) < 1 << 16 else head[: head.rfind(b"\n") + 1] or head
-    found = [line for line in whole.split(b"\n") if line.strip()]
-    if re.match(rb"\s*@(relation|attribute|data)\b", _after_comments(found), re.I):
+    lines = [line for line in whole.split(b"\n") if line.strip()]
+    if re.match(rb"\s*@(relation|attribute|data)\b", _after_comments(lines), re.I):
         return "arff"
-    if found[0].lstrip().startswith(b"{"):
+    if lines[0].lstrip().startswith(b"{"):
         return "jsonl"
-    if re.fullmatch(rb"\d+[ \t]+\d+[ \t]+\d+\s*", found[0]):
+    if re.fullmatch(rb"\d+[ \t]+\d+[ \t]+\d+\s*", lines[0]):
         return "xmc"
-    if any(_SPARSE_ROW.fullmatch(line) for line in found[:20]):
+    if any(_SPARSE_ROW.fullmatch(line) for line in lines[:20]):
         return "libsvm"
     if b"\0" in head:
         raise DataFileError(path, "the format is unknown; name it by format=")
-    return "tsv" if found[0].count(b"\t") > found[0].count(b",") else "csv"
+    return "tsv" if lines[0].count(b"\t") > lines[0].count(b",") else "csv"
 
 
-def _after_comments(found: list[bytes]) -> bytes:
-    return next((line for line in found if not line.lstrip().startswith(b"%")), b"")
+def _after_comments(lines: list[bytes]) -> bytes:
+    return next((line for line in lines if not line.lstrip().startswith(b"%")), b"")

@@ -21,8 +21,8 @@ def obvious_column(names: Iterable[str]) -> str | None:
     >>> obvious_column(["title", "Tags"]), obvious_column(["tags", "labels"])
     ('Tags', None)
     """
-    found = [name for name in names if name.lower() in OBVIOUS]
-    return found[0] if len(found) == 1 else None
+    matches = [name for name in names if name.lower() in OBVIOUS]
+    return matches[0] if len(matches) == 1 else None
 
 
 def from_marks(table: Mapping[str, Any], names: Sequence[str]) -> sparse.csr_array:
@@ -68,14 +68,14 @@ def from_lists(
     (('a', 'b'), [[1, 1], [0, 1], [0, 0]])
     """
     rows = [_names(name, cell, row, separator) for row, cell in enumerate(as_cells(cells))]
-    found = {label for labels in rows for label in labels}
-    if found and found <= {"0", "1"} and all(len(labels) == 1 for labels in rows):
+    occurring = {label for labels in rows for label in labels}
+    if occurring and occurring <= {"0", "1"} and all(len(labels) == 1 for labels in rows):
         raise CellError(
             f"the column holds 0 and 1, so it is one label and no list: pass labels=[{name!r}]",
             name,
             0,
         )
-    names = tuple(sorted(found)) if label_names is None else tuple(label_names)
+    names = tuple(sorted(occurring)) if label_names is None else tuple(label_names)
     column_of = {label: i for i, label in enumerate(names)}
     members: list[int] = []
     starts = [0]

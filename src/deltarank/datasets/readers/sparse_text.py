@@ -40,7 +40,7 @@ def read_libsvm(
     first_label: int = 0,
     cache: str | PathLike[str] | None = None,
 ) -> Data:
-    r"""Read LIBSVM multilabel text: ``label,label feature:value feature:value``, a row a line.
+    r"""Read LIBSVM multilabel text: ``label,label feature:value feature:value``, one row per line.
 
     A line without labels starts with a blank or with its first feature; an empty line is a row
     without labels and features; a line that starts with ``#`` is none.
@@ -251,7 +251,7 @@ def _cut(chunk: bytes, n_pieces: int) -> list[NDArray[np.uint8]]:
 def _refuse(
     path: Path, text: bytes, problem: tuple[int, int, int], ranges: Ranges, before: int
 ) -> NoReturn:
-    """Say what was wrong where."""
+    """Raise an error that says what was wrong, and where."""
     kind, line_at, at = problem
     if kind == kernel.TWICE:
         at = _second_twin(text, line_at)
@@ -274,7 +274,7 @@ _PROBLEMS = {
     kernel.LARGE_VALUE: "a value must be finite; got {got}",
     kernel.LABEL_RANGE: "labels must be {bounds}; got {got}",
     kernel.FEATURE_RANGE: "features must be {bounds}; got {got}",
-    kernel.TWICE: "a feature must occur once a row; got {got} again",
+    kernel.TWICE: "a feature may occur only once in a row; got {got} again",
 }
 
 

@@ -48,7 +48,7 @@ def beginning(path: Path, n_bytes: int = 1 << 16) -> bytes:
 
 
 def chunks_of_lines(path: Path, n_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield the content in chunks that end in a newline, and show how far it is."""
+    """Yield the content in chunks that end in a newline, with progress."""
     with opened(path) as (content, raw), progress(f"reading {path.name}", _size(path)) as done:
         rest, first = b"", True
         while piece := content.read(n_bytes):
@@ -79,9 +79,9 @@ def lines(path: Path, n_bytes: int = CHUNK_BYTES) -> Iterator[str]:
                 line=number + before.count(b"\n") + 1,
                 column=error.start - before.rfind(b"\n"),
             ) from None
-        found = text.split("\n")[:-1]
-        number += len(found)
-        for line in found:
+        whole_lines = text.split("\n")[:-1]
+        number += len(whole_lines)
+        for line in whole_lines:
             yield line.removesuffix("\r")
 
 

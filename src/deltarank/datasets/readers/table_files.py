@@ -16,7 +16,7 @@ from deltarank.datasets.readers.streams import CHUNK_BYTES, beginning, lines, op
 
 # Rows that a block of a Parquet file is cut from: what a row takes is known once it is read.
 PARQUET_ROWS = 1 << 11
-# No file of so few bytes needs more memory than there is, unless it is damaged.
+# A file of so few bytes cannot need more memory than there is, unless it is damaged.
 LARGEST_WITHOUT_WANT = 1 << 24
 
 
@@ -130,7 +130,7 @@ def _header(path: Path, first: _Rows | None) -> list[str]:
 
 
 def json_tables(path: Path, n_bytes: int | None) -> Iterator[Table]:
-    """Read JSON objects, one a line; a column that was seen once is in all later tables."""
+    """Read JSON objects, one per line; a column seen once is in all later tables."""
     counted = _CountedLines(path, n_bytes)
     names: dict[str, None] = {}
     rows: list[dict[str, Any]] = []
@@ -160,10 +160,10 @@ def _table_of_objects(rows: list[dict[str, Any]], names: dict[str, None], read: 
 
 def _parse_object(path: Path, line: str, number: int) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        cells = dict(pairs)
+        if len(cells) < len(pairs):
             raise DataFileError(path, "a name occurs twice in an object", line=number)
-        return found
+        return cells
 
     try:
         row = json.loads(line, object_pairs_hook=once)

@@ -38,7 +38,7 @@ def read_tsv(path: str | PathLike[str], **options: Any) -> Data:
 
 
 def read_jsonl(path: str | PathLike[str], **options: Any) -> Data:
-    """Read a table of JSON objects, one a line: see `read_table`."""
+    """Read a table of JSON objects, one per line: see `read_table`."""
     return _read(json_tables, path, options)
 
 
@@ -86,7 +86,7 @@ def read_table(
         Where the table came from, for errors.
     table : Table
     labels : str or sequence of str, optional
-        One column of label lists, or the columns of 0 and 1, a label each; ``[]`` for none. By
+        One column of label lists, or the columns of 0 and 1, one per label; ``[]`` for none. By
         default the column called labels, label, tags, tag or categories, if there is just one.
     separator : str
         Stands between the labels of a string.
@@ -114,11 +114,11 @@ def read_table(
         raise DataFileError(path, "a column has no name; pass ignore=[''] to leave it out", line=1)
     try:
         if isinstance(labels, str):
-            Y, found = from_lists(labels, table.columns[labels], separator, label_names)
+            Y, known_labels = from_lists(labels, table.columns[labels], separator, label_names)
         elif marked:
-            Y, found = from_marks(table.columns, marked), tuple(marked)
+            Y, known_labels = from_marks(table.columns, marked), tuple(marked)
         else:
-            Y, found = sparse.csr_array((table.n_rows, 0), dtype=np.int8), ()
+            Y, known_labels = sparse.csr_array((table.n_rows, 0), dtype=np.int8), ()
         if encoder is None:
             left_out = {*marked, *ignore}
             kinds = {**dict.fromkeys(text, "text"), **dict.fromkeys(categorical, "category")}
@@ -133,7 +133,7 @@ def read_table(
         where = "" if line is not None else f"row {table.first_row + error.row}: "
         raise DataFileError(path, where + error.problem, line=line, column=error.column) from None
     column = labels if isinstance(labels, str) else None
-    return Data(X, Y, tuple(encoder.feature_names()), found, encoder, column)
+    return Data(X, Y, tuple(encoder.feature_names()), known_labels, encoder, column)
 
 
 def _require(path: Path, names: Collection[str], wanted: dict[str, Collection[str]]) -> None:

@@ -14,12 +14,12 @@ _NUMBER = re.compile(rb"[-+.\deE]+")
 def read_undecided(text: bytes, values: NDArray[np.float64]) -> int | None:
     """Fill in values left as NaNs by `read_number`; return the offset of one that is infinite."""
     flat = values.reshape(-1)
-    for place in np.flatnonzero(np.isnan(flat)):
-        bits = int(flat[place : place + 1].view(np.uint64)[0])
+    for index in np.flatnonzero(np.isnan(flat)):
+        bits = int(flat[index : index + 1].view(np.uint64)[0])
         offset = bits & OFFSET_MASK
         if bits & NAN_BITS == NAN_BITS and offset:
             token: Any = _NUMBER.match(text, offset - 1)
-            flat[place] = float(token.group())
-            if np.isinf(flat[place]):
+            flat[index] = float(token.group())
+            if np.isinf(flat[index]):
                 return offset - 1
     return None

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltarank.core.choices import choose
-from deltarank.paper.experiments.presets import Preset
+
+if TYPE_CHECKING:
+    from deltarank.paper.experiments.presets import Preset
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -44,7 +46,7 @@ class Experiment:
 
     name: str
     question: str
-    jobs: Callable[[Preset], list[Job]]
+    jobs: Callable[["Preset"], list[Job]]
     answer: Callable[..., Row]
     tables: Callable[[list[Row]], list[Table]]
     figures: Callable[[list[Row]], dict[str, Any]]

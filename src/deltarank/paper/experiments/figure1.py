@@ -10,9 +10,10 @@ from deltarank.core.statistics import clustered_error, wilcoxon_p
 from deltarank.datasets import SyntheticModel
 from deltarank.metrics import rank_loss
 from deltarank.paper.experiments import Experiment, Job, Row, Table
+from deltarank.paper.experiments.algorithms import ALGORITHMS, RIVALS
 from deltarank.paper.experiments.presets import Preset
-from deltarank.paper.experiments.tuning import ALGORITHMS, RIVALS, Tuning
 from deltarank.paper.report.curves import draw_curves
+from deltarank.recipes import Tuning
 
 CASES = ("independent", "dependent")
 # The four of the paper, and two that separate what it leaves mixed: MH has the stumps of MR with
@@ -27,25 +28,25 @@ NOTE = (
 
 
 def jobs(preset: Preset) -> list[Job]:
-    """List a ranker on a training set a job, and the Bayes ranker of each model."""
+    """List one job per ranker and training set, and one per model for its Bayes ranker."""
     common = {
         "n_labels": preset.n_labels,
         "noise": preset.noise,
         "n_test": preset.n_test,
         **preset.tuning(),
     }
-    found = []
+    all_jobs = []
     for case in CASES:
         for model in range(preset.n_models):
             here = {"case": case, "model": model}
-            found.append({**here, "n_rows": 0, "training_set": 0, "algorithm": BAYES, **common})
-            found += [
+            all_jobs.append({**here, "n_rows": 0, "training_set": 0, "algorithm": BAYES, **common})
+            all_jobs += [
                 {**here, "n_rows": n, "training_set": i, "algorithm": algorithm, **common}
                 for n in preset.sizes
                 for i in range(preset.n_training_sets)
                 for algorithm in CURVES
             ]
-    return found
+    return all_jobs
 
 
 class World(NamedTuple):
@@ -58,11 +59,11 @@ class World(NamedTuple):
 
 @lru_cache(maxsize=64)
 def world(case: str, model: int, n_labels: int, noise: float, n_test: int, seed: int) -> World:
-    """Return a model, the same for all that ask; the directions are those of either case."""
-    found = SyntheticModel.random(
+    """Return a model, always the same one; its directions do not depend on the case."""
+    drawn = SyntheticModel.random(
         n_labels, dependent=case == "dependent", noise=noise, random_state=[seed, model]
     )
-    return World(found, *found.sample(n_test, random_state=[seed, model, 0]))
+    return World(drawn, *drawn.sample(n_test, random_state=[seed, model, 0]))
 
 
 def answer(
@@ -122,16 +123,16 @@ def _curve_rows(rows: list[Row]) -> Iterable[Row]:
     for case in CASES:
         for algorithm in CURVES:
             for n in sorted({row["n_rows"] for row in rows}):
-                mine = _of(rows, case=case, algorithm=algorithm, n_rows=n)
-                chosen = [row["chosen"] for row in mine]
+                matching = _of(rows, case=case, algorithm=algorithm, n_rows=n)
+                chosen = [row["chosen"] for row in matching]
                 yield {
                     "case": case,
                     "algorithm": algorithm,
                     "n_rows": n,
-                    "loss": float(np.mean([row["loss"] for row in mine])),
-                    "regret": float(np.mean([row["regret"] for row in mine])),
+                    "loss": float(np.mean([row["loss"] for row in matching])),
+                    "regret": float(np.mean([row["regret"] for row in matching])),
                     "error": clustered_error(
-                        [row["regret"] for row in mine], [row["model"] for row in mine]
+                        [row["regret"] for row in matching], [row["model"] for row in matching]
                     ),
                     "median choice": float(np.median(chosen)),
                 }
@@ -187,7 +188,7 @@ def findings(rows: list[Row]) -> list[str]:
     """Say who wins on the largest training sets, beside what the paper says."""
     trained = with_regret(rows)
     n = max(row["n_rows"] for row in trained)
-    found = []
+    sentences = []
     for (case, surrogate), claim in PAPER_SAYS.items():
         first, second = RIVALS[surrogate]
         gaps, models = paired_gaps(trained, case, n, first, second)
@@ -195,17 +196,17 @@ def findings(rows: list[Row]) -> list[str]:
         verdict = "on par" if not abs(mean) > 2 * error else "better" if mean > 0 else "worse"
         agrees = "as in the paper" if verdict == claim else f"in the paper {claim}"
         relation = {"on par": "on par with"}.get(verdict, f"{verdict} than")
-        found.append(
+        sentences.append(
             f"{case} labels, {surrogate} loss, {n} rows: the univariate {second} is {relation} the "
             f"pairwise {first} ({agrees}); difference {mean:+.5f}, standard error {error:.5f}."
         )
-    return found + [_bayes_finding(rows, case) for case in CASES]
+    return sentences + [_bayes_finding(rows, case) for case in CASES]
 
 
 def _bayes_finding(rows: list[Row], case: str) -> str:
-    """Tell the Bayes ranker's loss on the test rows from its risk over all."""
-    mine = _of(rows, case=case, algorithm=BAYES)
-    loss, risk = (float(np.mean([row[key] for row in mine])) for key in ("loss", "risk"))
+    """Say the Bayes ranker's loss on the test rows, and its risk over all rows."""
+    matching = _of(rows, case=case, algorithm=BAYES)
+    loss, risk = (float(np.mean([row[key] for row in matching])) for key in ("loss", "risk"))
     return f"{case} labels: the Bayes ranker has loss {loss:.4f} on the test rows, risk {risk:.4f}."
 
 

@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-# The paper prints 10, 20, 50, 10^2, ..., 10^4, 2 x 10^4; the filling by 1, 2, 5 is ours.
-ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
-STUMPS_A_LABEL = (10, 20, 50, 100, 200)
-PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-
+from deltarank.linear.logistic_cv import DEFAULT_CS
+from deltarank.recipes import ROUNDS, STUMPS_PER_LABEL
 
 # Where a round takes long, the grids of rounds end earlier: 20,000 rounds of AdaBoost.MR or updates
 # of LLLR, three folds and the final fit, would take mediamill more than an hour each.
@@ -47,15 +44,15 @@ class Preset:
     n_labels: int = 10
     noise: float = 0.5
     rounds: tuple[int, ...] = ROUNDS
-    stumps: tuple[int, ...] = STUMPS_A_LABEL
-    Cs: tuple[float, ...] = PENALTIES
+    stumps: tuple[int, ...] = STUMPS_PER_LABEL
+    Cs: tuple[float, ...] = DEFAULT_CS
     folds: int = 3
     data_sets: tuple[str, ...] = ("image", "emotions", "scene", "yeast", "mediamill")
     n_splits: int = 10
     seed: int = 2012
 
     def tuning(self, data_set: str | None = None) -> dict[str, Any]:
-        """Return what a job must know to tune a ranker: see `experiments.tuning`."""
+        """Return what a job must know to tune a ranker: see `deltarank.recipes.Tuning`."""
         most = MOST_ROUNDS.get(data_set or "", self.rounds[-1])
         rounds = [number for number in self.rounds if number <= most] or self.rounds[:1]
         grids = {"rounds": rounds, "stumps": self.stumps, "Cs": self.Cs}

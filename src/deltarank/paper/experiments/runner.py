@@ -1,4 +1,4 @@
-"""Jobs to rows, on all cores, one line of JSON a row as it comes; a run that was killed goes on.
+"""Run jobs on all cores, one line of JSON per row as it comes; a killed run can be resumed.
 
 A job is plain data, all that is needed to redo its row. Its row is the job, the answer, the time it
 took and the versions it was made with.
@@ -76,7 +76,7 @@ def _append(path: Path, row: Row) -> None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the whole lines of a file; a last one cut short by a crash is dropped from it."""
+    """Return the rows of a file; a last line cut short by a crash is removed from the file."""
     if not path.exists():
         return []
     lines = path.read_text().split("\n")
@@ -95,7 +95,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _key(row: Row, jobs: list[Job]) -> str:
-    """Return what tells a job or its row from others: the values of the job's names."""
+    """Return what identifies a job and its row: the values of the job's fields."""
     names = jobs[0] if jobs else row
     return json.dumps([row.get(name) for name in names])
 
@@ -104,16 +104,16 @@ def _answers(answer: Callable[..., Row], jobs: list[Job], total: float) -> Itera
     if len(jobs) < 2 or n_threads() == 1 or total == 0:
         return (make_row(answer, job) for job in jobs)
     pool = Parallel(n_threads(), return_as="generator_unordered", batch_size=1)
-    with _deaf_children():
+    with _ignoring_interrupts():
         rows: Iterable[Row] = pool(delayed(make_row)(answer, job) for job in jobs)
     return rows
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Let processes that start meanwhile not hear Ctrl-C.
+def _ignoring_interrupts() -> Iterator[None]:
+    """Let processes that are started here ignore Ctrl-C.
 
-    It is for this process, which ends them; each would say so in a traceback.
+    This process handles it and ends them; otherwise each would print a traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -128,12 +128,12 @@ def _deaf_children() -> Iterator[None]:
 def make_row(answer: Callable[..., Row], job: Job) -> Row:
     """Do one job."""
     began = time.perf_counter()
-    found = answer(**job)
+    answered = answer(**job)
     seconds = round(time.perf_counter() - began, 4)
-    return {**job, **found, "seconds": seconds, "versions": versions()}
+    return {**job, **answered, "seconds": seconds, "versions": versions()}
 
 
 def versions() -> dict[str, str]:
     """Return the versions that numbers may depend on."""
-    found = {name: version(name) for name in _VERSIONS_OF}
-    return {"python": platform.python_version(), **found}
+    libraries = {name: version(name) for name in _VERSIONS_OF}
+    return {"python": platform.python_version(), **libraries}

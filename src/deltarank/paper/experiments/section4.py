@@ -27,7 +27,7 @@ def order(scores: np.ndarray) -> str:
 
 
 def jobs(preset: Preset) -> list[Job]:
-    """Ask every example of every surrogate."""
+    """List one job per example and surrogate."""
     return [{"example": e, "surrogate": s} for e in EXAMPLES for s in SURROGATES]
 
 

@@ -10,7 +10,7 @@ from deltarank.paper.experiments.published import TABLE1, TABLE1_COLUMNS
 
 
 def jobs(preset: Preset) -> list[Job]:
-    """Count every data set that is here."""
+    """List one job per data set at hand."""
     return [{"data set": name} for name in preset.data_sets if is_here(CATALOGUE[name])]
 
 
@@ -22,7 +22,7 @@ def answer(**job: Any) -> Row:
 
 def tables(rows: list[Row]) -> list[Table]:
     """Put our counts beside the paper's."""
-    found = []
+    lines = []
     for row in rows:
         printed = TABLE1[row["data set"]]
         line: Row = {"data set": row["data set"]}
@@ -30,9 +30,9 @@ def tables(rows: list[Row]) -> list[Table]:
             ours = row[column]
             same = round(float(ours), 2) == theirs
             line[column] = f"{ours:g}" if same else f"{ours:.4g} (paper: {theirs:g})"
-        found.append(line)
+        lines.append(line)
     note = "Counted from the files; the paper's figure stands beside ours where they differ."
-    return [Table("Table 1", found, note)] if found else []
+    return [Table("Table 1", lines, note)] if lines else []
 
 
 def figures(rows: list[Row]) -> dict[str, Any]:

@@ -12,14 +12,16 @@ from deltarank.datasets import CATALOGUE, Split, load
 from deltarank.datasets.fetch import is_here
 from deltarank.metrics import rank_loss
 from deltarank.paper.experiments import Experiment, Job, Row, Table
+from deltarank.paper.experiments.algorithms import ALGORITHMS, RIVALS
 from deltarank.paper.experiments.presets import MOST_ROUNDS, Preset
 from deltarank.paper.experiments.published import TABLE2
-from deltarank.paper.experiments.tuning import ALGORITHMS, RIVALS, Tuning
+from deltarank.recipes import Tuning
 
 COLUMNS = ("AB.MR", "WBR-AB", "LLLR", "WBR-LR", "AB.MH", "BR", "WBR-KLR")
 VARIANTS = ("raw", "standardised")
-# Stumps do not see a scale, and the kernel needs one.
-ONLY = {"AB.MR": "raw", "WBR-AB": "raw", "AB.MH": "raw", "WBR-KLR": "standardised"}
+# Stumps do not depend on the scale of features; the kernel needs standardised ones.
+ONLY = {name: "raw" for name in COLUMNS if not ALGORITHMS[name].recipe.scale}
+ONLY["WBR-KLR"] = "standardised"
 NOTE = (
     "Rank loss of test rows on the original split (image, which has none: mean over random "
     "splits, with the standard deviation). Parameters are chosen by cross-validation inside the "
@@ -31,13 +33,13 @@ NOTE = (
 
 
 def jobs(preset: Preset) -> list[Job]:
-    """List an algorithm on a split of a data set a job, where the data are here."""
-    found = []
+    """List one job per algorithm, data set, features and split, for the data sets at hand."""
+    all_jobs = []
     for name in preset.data_sets:
         if not is_here(CATALOGUE[name]):
             continue
         n_splits = preset.n_splits if CATALOGUE[name].split == "random" else 1
-        found += [
+        all_jobs += [
             {"data_set": name, "features": variant, "split": split, "algorithm": algorithm,
              **preset.tuning(name)}
             for split in range(n_splits)
@@ -45,18 +47,18 @@ def jobs(preset: Preset) -> list[Job]:
             for variant in VARIANTS
             if ONLY.get(algorithm, variant) == variant
         ]  # fmt: skip
-    return found
+    return all_jobs
 
 
 @lru_cache(maxsize=4)
 def data(name: str, features: str, split: int) -> Split:
     """Return a data set; features are standardised by the training rows."""
-    found = load(name, random_state=split)
+    loaded = load(name, random_state=split)
     if features == "raw":
-        return found
-    scaler = StandardScaler().fit(found.X_train)
-    X_train, X_test = scaler.transform(found.X_train), scaler.transform(found.X_test)
-    return Split(X_train, found.Y_train, X_test, found.Y_test)
+        return loaded
+    scaler = StandardScaler().fit(loaded.X_train)
+    X_train, X_test = scaler.transform(loaded.X_train), scaler.transform(loaded.X_test)
+    return Split(X_train, loaded.Y_train, X_test, loaded.Y_test)
 
 
 def answer(
@@ -113,8 +115,8 @@ def _loss_rows(rows: list[Row]) -> Iterable[Row]:
             yield line
 
 
-def _cell(losses: list[float], printed: float | None, mine: bool) -> str:
-    if not losses or not mine:
+def _cell(losses: list[float], printed: float | None, applies: bool) -> str:
+    if not losses or not applies:
         return ""
     text = f"{np.mean(losses):.4f}"
     if len(losses) > 1:
@@ -152,37 +154,37 @@ def _row_losses(rows: list[Row]) -> Any:
 
 
 def figures(rows: list[Row]) -> dict[str, Any]:
-    """Draw nothing: the tables say it."""
+    """Draw nothing: the tables say it all."""
     return {}
 
 
 def findings(rows: list[Row]) -> list[str]:
     """Say where we are below the paper's losses, and where not."""
     names = list(dict.fromkeys(row["data_set"] for row in rows))
-    found = []
+    sentences = []
     for algorithm in ("AB.MR", "WBR-AB", "LLLR", "WBR-LR"):
         gaps = {name: _best(rows, name, algorithm) - TABLE2[name][algorithm] for name in names}
         near = [name for name in names if gaps[name] <= 0.005]
         far = ", ".join(f"{name} {gaps[name]:+.4f}" for name in names if name not in near)
-        found.append(
+        sentences.append(
             f"{algorithm}: within .005 of the paper's loss, or below it, on {len(near)} of "
             f"{len(names)} data sets in the better variant" + (f"; not on {far}." if far else ".")
         )
     least = {name: min(TABLE2[name].values()) for name in names}
     beaten = [name for name in names if _best(rows, name, "WBR-KLR") < least[name]]
-    found.append(
+    sentences.append(
         f"WBR-KLR is below the best of the paper's four on {len(beaten)} of {len(names)}: "
         + ", ".join(f"{n} {_best(rows, n, 'WBR-KLR'):.4f} ({least[n]:.4f})" for n in names)
         + "."
     )
-    return found
+    return sentences
 
 
 def _best(rows: list[Row], name: str, algorithm: str) -> float:
     means = [
-        np.mean([row["loss"] for row in mine])
+        np.mean([row["loss"] for row in matching])
         for variant in VARIANTS
-        if (mine := _of(rows, name, variant, algorithm))
+        if (matching := _of(rows, name, variant, algorithm))
     ]
     return float(min(means))
 

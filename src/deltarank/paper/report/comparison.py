@@ -8,7 +8,7 @@ Row = dict[str, Any]
 
 
 def draw_comparison(rows: list[Row]) -> Any:
-    """Draw, a line a ranker, its rank loss, and its difference from the first, with intervals."""
+    """Draw each ranker's rank loss and its difference from the first one, with intervals."""
     figure, panels = new_figure(1, 2, width=8, height=1.2 + 0.4 * len(rows), sharey=True)
     _draw(panels[0], rows, "rank loss", "low", "high")
     _draw(panels[1], rows[1:], "difference", "difference low", "difference high", first=1)

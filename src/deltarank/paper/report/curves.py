@@ -1,4 +1,4 @@
-"""Figure: learning curves of rankers, and their regrets, a column a case and a surrogate."""
+"""Figure: learning curves of rankers and their regrets, one column per case and surrogate."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from deltarank.core.statistics import clustered_error
 from deltarank.paper.report.figures import new_figure
 
 Row = dict[str, Any]
-# A colour a ranker; pairwise ones are dashed.
+# One colour per ranker; pairwise ones are dashed.
 COLOURS = {
     "AB.MR": "#D55E00",
     "WBR-AB": "#0072B2",
@@ -34,9 +34,9 @@ def draw_curves(
     figure, panels = new_figure(2, 4, width=12, height=6.2, sharex=True)
     columns = [(case, surrogate) for case in cases for surrogate in rivals]
     for column, (case, surrogate) in enumerate(columns):
-        mine = [name for name in curves if (name in EXPONENTIAL) == (surrogate == "exponential")]
-        _losses(panels[0, column], rows, all_rows, case, mine)
-        _regrets(panels[1, column], rows, case, mine)
+        names = [name for name in curves if (name in EXPONENTIAL) == (surrogate == "exponential")]
+        _losses(panels[0, column], rows, all_rows, case, names)
+        _regrets(panels[1, column], rows, case, names)
         panels[0, column].set_title(f"{case} labels\n{surrogate} loss", loc="left")
         panels[1, column].set_xlabel("training rows")
     for panel in panels.flat:
@@ -72,9 +72,9 @@ def _regrets(panel: Any, rows: list[Row], case: str, names: Sequence[str]) -> No
 
 
 def _by_size(rows: list[Row], case: str, name: str, key: str) -> tuple[list[int], list[Any]]:
-    mine = [row for row in rows if row["case"] == case and row["algorithm"] == name]
-    sizes = sorted({row["n_rows"] for row in mine})
-    return sizes, [np.array([row[key] for row in mine if row["n_rows"] == n]) for n in sizes]
+    of_ranker = [row for row in rows if row["case"] == case and row["algorithm"] == name]
+    sizes = sorted({row["n_rows"] for row in of_ranker})
+    return sizes, [np.array([row[key] for row in of_ranker if row["n_rows"] == n]) for n in sizes]
 
 
 def _style(name: str) -> dict[str, Any]:

@@ -9,18 +9,18 @@ RIGHT_EDGE = 3.1
 
 
 def draw_rankings(rows: list[Row]) -> Any:
-    """Draw, a panel an example and a line a surrogate, where its minimiser puts each label."""
+    """Draw where each surrogate's minimiser puts each label: one panel per example."""
     examples = list(dict.fromkeys(row["example"] for row in rows))
     figure, panels = new_figure(1, len(examples), width=11, height=4.6, sharey=True)
     for panel, example in zip(panels, examples, strict=True):
-        mine = [row for row in rows if row["example"] == example]
-        for height, row in enumerate(mine):
+        shown = [row for row in rows if row["example"] == example]
+        for height, row in enumerate(shown):
             _draw_ranking(panel, height, row)
-        panel.set_yticks(range(len(mine)), [row["surrogate"] for row in mine])
-        panel.set_ylim(len(mine) - 0.4, -0.6)
+        panel.set_yticks(range(len(shown)), [row["surrogate"] for row in shown])
+        panel.set_ylim(len(shown) - 0.4, -0.6)
         panel.set_xlim(-1.2, RIGHT_EDGE)
         panel.set_xticks([-1, 0, 1])
-        panel.set_title(f"Example {example}: best order {mine[0]['best order']}", loc="left")
+        panel.set_title(f"Example {example}: best order {shown[0]['best order']}", loc="left")
         panel.set_xlabel("score of the minimiser, largest set to 1")
         for side in ("top", "right", "left"):
             panel.spines[side].set_visible(False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 Row = dict[str, Any]
-# What would end a cell or a line.
+# Characters that would end a cell or a line.
 _ONE_CELL = str.maketrans("\t\n\r", "   ")
 
 
@@ -45,7 +45,7 @@ def to_tsv(rows: Iterable[Row]) -> str:
 
 
 def to_json_lines(rows: Iterable[Row]) -> str:
-    """Write rows as JSON, a line each."""
+    """Write rows as JSON, one per line."""
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 

@@ -146,15 +146,15 @@ def _read_cells(text, at, n_columns, indices, values, cell):
 
 
 @njit(nogil=True, cache=True)
-def _read_value(text, at, floats, bits, place):
+def _read_value(text, at, floats, bits, index):
     """Read a number, in quotes or not, or a question mark as NaN."""
     if text[at] == _QUESTION:
-        floats[place] = np.nan
+        floats[index] = np.nan
         return at + 1, 0
     quote = text[at]
     if quote != _QUOTE and quote != _APOSTROPHE:
-        return read_number(text, at, floats, bits, place)
-    end, kind = read_number(text, at + 1, floats, bits, place)
+        return read_number(text, at, floats, bits, index)
+    end, kind = read_number(text, at + 1, floats, bits, index)
     return (end + 1, kind) if text[end] == quote else (at, NOT_A_NUMBER)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 SMALLEST_POWER, LARGEST_POWER = -342, 308
-# What a number turned out to be.
+# Outcomes of reading a number.
 EXACT, UNDECIDED, TOO_LARGE, NOT_A_NUMBER = 0, 1, 2, 3
 
 _PLUS, _MINUS, _POINT, _ZERO = 43, 45, 46, 48
@@ -101,12 +101,11 @@ def nearest_bits(w, q):
 
 
 @njit(nogil=True, cache=True)
-def read_number(text, at, floats, bits, place):
-    """Read the number at ``text[at]`` into ``floats[place]``; return its end and what it was.
+def read_number(text, at, floats, bits, index):
+    """Read the number at ``text[at]`` into ``floats[index]``; return its end and what it was.
 
     ``bits`` is `floats` seen as uint64. The text must end in a byte that is no part of a number.
-    An UNDECIDED number is left for Python's ``float`` to read: a NaN
-    holds its offset.
+    An UNDECIDED number is left for Python's ``float`` to read: a NaN holds its offset.
     """
     number_at = at
     negative = text[at] == _MINUS
@@ -139,21 +138,21 @@ def read_number(text, at, floats, bits, place):
     if w < np.uint64(1 << 53) and -22 <= q <= 22 and not dropped:
         value = np.float64(np.int64(w))
         value = value / _EXACT_TENS[-q] if q < 0 else value * _EXACT_TENS[q]
-        floats[place] = -value if negative else value
+        floats[index] = -value if negative else value
         return at, EXACT
     if w == 0:
-        floats[place] = -0.0 if negative else 0.0
+        floats[index] = -0.0 if negative else 0.0
         return at, EXACT
-    found, kind = nearest_bits(w, q)
+    nearest, kind = nearest_bits(w, q)
     if dropped and kind == EXACT:
         # The number lies between w and w + 1: decided where both round alike.
         above, kind_above = nearest_bits(w + np.uint64(1), q)
-        if above != found or kind_above != EXACT:
+        if above != nearest or kind_above != EXACT:
             kind = UNDECIDED
     if kind == UNDECIDED:
-        bits[place] = np.uint64(NAN_BITS) | np.uint64(number_at + 1)
+        bits[index] = np.uint64(NAN_BITS) | np.uint64(number_at + 1)
     else:
-        bits[place] = found | np.uint64(negative) << np.uint64(63)
+        bits[index] = nearest | np.uint64(negative) << np.uint64(63)
     return at, kind
 
 

@@ -1,0 +1,155 @@
+"""How each ranker is made, how it is tuned, and what features it wants: one table for all.
+
+The commands and the experiments of the paper know rankers by the names of this table.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from deltarank.core.progress import progress
+from deltarank.core.splits import LabelStratifiedKFold
+from deltarank.linear.logistic_cv import DEFAULT_CS
+from deltarank.metrics import get_scorer
+from deltarank.rankers import (
+    AdaBoostMH,
+    AdaBoostMR,
+    AdaBoostRanker,
+    KernelLogisticRanker,
+    LogisticRanker,
+    LogisticRankerCV,
+    LogLinearRanker,
+    PairwiseRanker,
+    StagedSearchCV,
+)
+
+# The paper prints 10, 20, 50, 10^2, ..., 10^4, 2 x 10^4; the filling by 1, 2, 5 is ours.
+ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+STUMPS_PER_LABEL = (10, 20, 50, 100, 200)
+# A grid of rounds is walked until a further decade brings nothing.
+PATIENCE = 10.0
+
+
+class Tuning(NamedTuple):
+    """How parameters are chosen: the folds, their seed, and the values to try.
+
+    `rounds` are of what all labels share, `stumps` of each label; `Cs` of None stands for the grid
+    of `LogisticRankerCV`.
+    """
+
+    folds: int = 5
+    seed: int = 0
+    rounds: Sequence[int] = ROUNDS
+    stumps: Sequence[int] = STUMPS_PER_LABEL
+    Cs: Sequence[float] | None = None
+
+
+class Recipe(NamedTuple):
+    """How to make a ranker.
+
+    Attributes
+    ----------
+    plain : callable
+        ``plain(weight, value, tuning)`` gives the ranker with that value of its parameter, None
+        being the ranker's default. `tuning` serves what is chosen in any case.
+    tuned : callable
+        ``tuned(weight, tuning)`` gives an estimator that chooses the value by cross-validation.
+    parameter : str
+        ``"C"`` or ``"rounds"``.
+    scale : bool
+        Whether features must be on one scale.
+    tuned_by_default : bool
+        Whether the commands tune it unless told otherwise.
+    """
+
+    plain: Callable[[Any, Any, Tuning], Any]
+    tuned: Callable[[Any, Tuning], Any]
+    parameter: str
+    scale: bool
+    tuned_by_default: bool = False
+
+
+def _given(**parameters: Any) -> dict[str, Any]:
+    """Return the parameters that are not None: for others the ranker knows a default."""
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _staged(ranker: Any, rounds: Sequence[int], tuning: Tuning) -> StagedSearchCV:
+    return StagedSearchCV(
+        ranker, rounds=rounds, cv=tuning.folds, patience=PATIENCE, random_state=tuning.seed
+    )
+
+
+def _boosted(family: Any, grid: str) -> Recipe:
+    return Recipe(
+        lambda weight, value, _: family(weight=weight, **_given(n_stumps=value)),
+        lambda weight, tuning: _staged(family(weight=weight), getattr(tuning, grid), tuning),
+        "rounds",
+        scale=False,
+    )
+
+
+def _kernel(weight: Any, C: float | None, tuning: Tuning) -> KernelLogisticRanker:
+    # Its width is always chosen: no one value would do.
+    return KernelLogisticRanker(C=C, weight=weight, cv=tuning.folds, random_state=tuning.seed)
+
+
+def _loglinear(weight: Any, rounds: int | None, _: Tuning) -> LogLinearRanker:
+    # Only the last stage is kept: a model file needs no other.
+    rounds = rounds or LogLinearRanker().n_iterations
+    return LogLinearRanker(n_iterations=rounds, stages=[rounds], weight=weight)
+
+
+def _search_penalty(weight: Any, tuning: Tuning) -> Any:
+    from sklearn.model_selection import GridSearchCV
+
+    Cs = list(tuning.Cs or DEFAULT_CS)
+
+    class Search(GridSearchCV):
+        """A search that tells how many of its fits are done."""
+
+        def fit(self, X: Any, y: Any) -> Any:
+            with progress("choosing C", tuning.folds * len(Cs) + 1) as done:
+                done.each = 1
+                return super().fit(X, y)
+
+    return Search(
+        PairwiseRanker(weight=weight),
+        {"C": Cs},
+        scoring=get_scorer("neg_rank_loss"),
+        cv=LabelStratifiedKFold(tuning.folds, random_state=tuning.seed),
+    )
+
+
+RECIPES = {
+    "logistic": Recipe(
+        lambda weight, C, _: LogisticRanker(weight=weight, **_given(C=C)),
+        lambda weight, tuning: LogisticRankerCV(
+            Cs=tuning.Cs, weight=weight, cv=tuning.folds, random_state=tuning.seed
+        ),
+        "C",
+        scale=True,
+        tuned_by_default=True,
+    ),
+    "kernel": Recipe(
+        _kernel,
+        lambda weight, tuning: _kernel(weight, None, tuning),
+        "C",
+        scale=True,
+        tuned_by_default=True,
+    ),
+    "adaboost": _boosted(AdaBoostRanker, "stumps"),
+    "adaboost-mr": _boosted(AdaBoostMR, "rounds"),
+    "adaboost-mh": _boosted(AdaBoostMH, "rounds"),
+    "lllr": Recipe(
+        _loglinear,
+        lambda weight, tuning: _staged(LogLinearRanker(weight=weight), tuning.rounds, tuning),
+        "rounds",
+        scale=True,
+    ),
+    "pairwise": Recipe(
+        lambda weight, C, _: PairwiseRanker(weight=weight, **_given(C=C)),
+        _search_penalty,
+        "C",
+        scale=True,
+    ),
+}
