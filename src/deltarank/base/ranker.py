@@ -160,8 +160,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _best_columns(self, X: Any, top: int) -> NDArray[np.intp]:
         """Return the columns of the `top` best classes of checked rows."""
         ranked = np.empty((_num_samples(X), top), np.intp)
-        for rows, columns, _ in self._ranked_blocks(X, top):
-            ranked[rows] = columns
+        for rows, scores in self._score_blocks(X):
+            select_in_threads(scores, ranked[rows])
         return ranked
 
     def _ranked_blocks(
