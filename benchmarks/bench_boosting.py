@@ -151,7 +151,7 @@ def memory():
     n, d, m = scaled(200_000, 1000), 100, 100
     added = in_own_process(_added_bytes, n, d, m)
     table(f"{n:,} x {d} float32, {m} labels: memory a fit adds",
-          ["bytes a cell", "of them bin codes (a byte a feature)"])  # fmt: skip
+          ["bytes a cell", "of them bin codes (one byte per feature)"])  # fmt: skip
     row(f"{added / (n * m):.1f}", f"{d / m:.1f}")
 
 

@@ -54,7 +54,7 @@ def numpy_update(pulls_of, theta, x, Y, weights, rho):
 
 
 def floor_seconds(n, d, m, n_pairs):
-    """Return the time of the products of an update by BLAS, and of a division a pair.
+    """Return the time of the products of an update by BLAS, and of one division per pair.
 
     The products are taken in row blocks by two threads, which is faster than whole.
     """
@@ -102,7 +102,7 @@ def update():
         row(words, seconds(theirs), seconds(ours), f"{theirs / ours:.0f}", f"{apart:.0e}")
     products, divisions = floor_seconds(len(X), n_features, n_labels, n_pairs)
     print(
-        f"\nFloor: the matrix products by BLAS {seconds(products)}, a division a pair "
+        f"\nFloor: the matrix products by BLAS {seconds(products)}, one division per pair "
         f"{seconds(divisions)}; an update takes {ours / (products + divisions):.1f} times "
         "their sum."
     )

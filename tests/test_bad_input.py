@@ -86,7 +86,7 @@ CASES = [
     (lambda: metrics.ndcg_at_k(Y, S, 9), "k must be .* got 9"),
     (
         lambda: metrics.propensity_scored_precision_at_k(Y, S, 1, [0.5, 0.5]),
-        r"propensities must have shape \(3,\), a value a label",
+        r"propensities must have shape \(3,\), one value per label",
     ),
     (
         lambda: metrics.propensity_scored_precision_at_k(Y, S, 1, [0.5, 0, 0.5]),
@@ -121,7 +121,7 @@ CASES = [
     (lambda: LabelDistribution({"12": 1.0}), "written in 0 and 1, as '100'; got '12'"),
     (lambda: LabelDistribution({3: 1.0}), "written as '100' or .* got 3"),
     (lambda: LabelDistribution.independent([0.5, 1.5]), "must be probabilities; got 1.5"),
-    (lambda: EXAMPLES["A"].risk([1, 2]), r"scores must have shape \(3,\), a value a label"),
+    (lambda: EXAMPLES["A"].risk([1, 2]), r"scores must have shape \(3,\), one value per label"),
     (lambda: EXAMPLES["A"].risk([1, 2, NAN]), "scores must be numbers; got NaN"),
     (lambda: EXAMPLES["A"].regret([1, 2, 3], form="proof"), "unknown form 'proof'"),
     (lambda: surrogate_risk(EXAMPLES["A"], [1, 2, 3], "pairwise"), "unknown surrogate 'pairwise'"),

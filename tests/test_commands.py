@@ -484,6 +484,13 @@ class TestProcesses:
         )  # fmt: skip
         assert (done.stdout, done.stderr) == ("row,place,label,score\n", "")
 
+    def test_a_reader_that_left_before_the_last_flush_is_none_either(self):
+        done = subprocess.run(
+            f"{COMMAND} datasets example --rows 3 | (exec <&-; sleep 3)",
+            shell=True, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == ("", "")
+
     def test_an_interrupted_fit_leaves_no_file(self, folder, tmp_path):
         arguments = ["--ranker", "adaboost-mr", "--rounds", "10000000", "--model", "m.delta"]
         process = subprocess.Popen(

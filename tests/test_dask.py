@@ -168,7 +168,7 @@ def test_neither_features_nor_labels_come_to_the_client(client, monkeypatch):
     LogisticRanker().fit(chunked(X), chunked(Y))
     sizes = [array.shape for array in arrays_in(gathered)]
     assert len(sizes) > 10
-    assert all(length <= 7 for shape in sizes for length in shape), "no array has a row a row"
+    assert all(length <= 7 for shape in sizes for length in shape), "no array has one row per row"
 
 
 def arrays_in(value):

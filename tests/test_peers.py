@@ -159,7 +159,7 @@ class TestModels:
             assert_allclose([*ours.coef_[label], ours.intercept_[label]], theta, atol=1e-6)
 
     def test_two_labels_of_which_one_is_relevant_are_a_support_vector_machine(self):
-        # With one pair a row the squared hinge on differences of scores is LinearSVC's problem:
+        # With one pair per row the squared hinge on differences of scores is LinearSVC's problem:
         # h_1 - h_0 = z, and the two coefficients of a feature share its penalty.
         y = (self.X @ [1.0, -1.0, 0.5, 0.0, 2.0] + self.rng.logistic(size=400) > 0).astype(int)
         ours = PairwiseRanker(loss="squared_hinge", C=1.0, tol=1e-10)

@@ -95,7 +95,7 @@ def unpacked(content):
 
 
 def plain_rows(format, content):
-    """Read a table without the library: a dict a row, or None where that is not so plain."""
+    """Read a table without the library: one dict per row, or None where that is not so plain."""
     if format == "parquet":
         return parquet.read_table(io.BytesIO(content)).to_pylist()
     if format == "arrow":

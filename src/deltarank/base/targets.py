@@ -80,7 +80,7 @@ def _as_sets(marks: NDArray[np.bool_], classes: NDArray[Any]) -> list[set[Any]]:
     return [set(classes[row].tolist()) for row in marks]
 
 
-# How marked labels (and, for one class a row, scores) become predictions in the form Y had.
+# How marked labels (and, for one class per row, scores) become predictions in the form Y had.
 PREDICTIONS: dict[str, Callable[[NDArray[Any], NDArray[np.bool_], NDArray[Any]], Any]] = {
     "dense": lambda scores, marks, classes: marks.astype(np.int64),
     "sparse": lambda scores, marks, classes: sparse.csr_matrix(marks, dtype=np.int64),

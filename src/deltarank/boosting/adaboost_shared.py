@@ -101,7 +101,7 @@ class AdaBoostMR(SharedStumpRanker):
 
     It minimises :math:`\sum_i w(y_i) \sum_{p,q} e^{-(f_p(x_i) - f_q(x_i))/2}` over pairs of a
     relevant label p and an irrelevant label q, Eq. (48), one stump with votes for all labels a
-    round. The weights of pairs are products of one factor a cell, so a round costs O(n m d) as in
+    round. The weights of pairs are products of one factor per cell, so a round costs O(n m d) as in
     `AdaBoostMH`, whatever the number of pairs. Pairwise losses of this kind are *not* consistent
     for rank loss: `deltarank.theory` has examples.
 
@@ -182,7 +182,7 @@ class AdaBoostMR(SharedStumpRanker):
     def _labels_to_boost(self, targets: Targets) -> LabelSets:
         if targets.form != "binary":
             return targets.labels
-        # A vector of two classes has a pair a row, its class before the other.
+        # A vector of two classes has one pair per row, its class before the other.
         members = targets.labels.sizes.astype(np.int32) * (len(targets.classes) - 1)
         return LabelSets(np.arange(len(members) + 1), members, len(targets.classes))
 

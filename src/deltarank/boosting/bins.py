@@ -1,4 +1,4 @@
-"""Features as bins: what a search for thresholds needs to know of X, in a byte a value.
+"""Features as bins: what a search for thresholds needs to know of X, in one byte per value.
 
 A feature of at most `bins` distinct values has a bin for each, and the search is exact; one of more
 has bins of about equal numbers of rows. Missing values (NaN) have the bin behind the last.

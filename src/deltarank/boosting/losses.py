@@ -31,7 +31,8 @@ WHOLE_EDGE = 1 - 1e-10
 # so many rounds, or when votes may have moved them by exp of so much: neither rounding nor what is
 # too small for a number adds up.
 ROUNDS_UNTIL_FRESH, DRIFT_UNTIL_FRESH = 64, 30.0
-# Votes wait in a table a feature; fresh weights are due when tables outgrow scores so many times.
+# Votes wait in one table per feature; weights are made anew when tables outgrow scores so many
+# times.
 TABLES_PER_SCORES = 8
 
 

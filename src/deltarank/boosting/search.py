@@ -1,7 +1,7 @@
 """The search for stumps: the best threshold of any feature, for each label or for all together.
 
 Labels are taken in tiles of eight. A round of boosting keeps, for every tile, scores and weights
-(cells) of shape (n, 8); the search turns them into one histogram a feature and reads the best
+(cells) of shape (n, 8); the search turns them into one histogram per feature and reads the best
 threshold off it. Histograms of a group of features and a tile stay in cache; groups are shared out
 among threads.
 """

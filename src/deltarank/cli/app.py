@@ -78,4 +78,6 @@ def _flush() -> None:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # a reader that has seen enough is no error
+            raise SystemExit(1) from None
         raise OSError(error.errno, error.strerror, "standard output") from None

@@ -154,7 +154,7 @@ def map_aligned(
     *collections : (collection, argument)
         As in `aligned_chunks`.
     n_columns : int or None
-        Columns of the results; None for a value a row.
+        Columns of the results; None for one value per row.
     dtype : dtype
     meta : array, optional
         An empty result, where it is no NumPy array.

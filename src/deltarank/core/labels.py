@@ -10,7 +10,7 @@ from scipy import sparse
 
 from deltarank.core.kernels.dense_labels import list_marked
 
-FORMS = "a zero-one array or sparse matrix with a column a label, or a list of label sets"
+FORMS = "a zero-one array or sparse matrix with one column per label, or a list of label sets"
 
 
 class LabelSets(NamedTuple):
@@ -280,7 +280,7 @@ def row_numbers(values: Any, n_rows: int, argument: str, *, of: str = "row") -> 
         raise ValueError(f"{argument} must be numbers; got values of type {array.dtype}")
     if array.shape != (n_rows,):
         raise ValueError(
-            f"{argument} must have shape ({n_rows},), a value a {of}; got shape {array.shape}"
+            f"{argument} must have shape ({n_rows},), one value per {of}; got shape {array.shape}"
         )
     wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if len(wrong):

@@ -44,7 +44,7 @@ def clustered_error(values: Any, groups: Any) -> float:
 def paired_bootstrap(
     first: Any, second: Any, *, level: float = 0.95, n_draws: int = 2000, random_state: int = 0
 ) -> Interval:
-    """Return the mean of first - second, a pair a row, and its bootstrap interval.
+    """Return the mean of first - second, one pair per row, and its bootstrap interval.
 
     Examples
     --------

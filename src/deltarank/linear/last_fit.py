@@ -61,6 +61,6 @@ class LastFit(NamedTuple):
 
 
 def _label_names(ranker: LinearRanker) -> list[Any]:
-    """Return a name a row of coefficients: of two classes the second, as they share one."""
+    """Return one name per row of coefficients: of two classes the second, as they share one."""
     names = ranker.classes_.tolist()
     return names[-1:] if ranker._form == "binary" else names

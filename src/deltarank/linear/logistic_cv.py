@@ -52,8 +52,8 @@ class LogisticRankerCV(UnivariateRanker):
     best_score_ : float
         Its mean score on held-out rows.
     cv_results_ : dict
-        ``param_C``, ``mean_test_score``, ``std_test_score`` and ``split{i}_test_score``, a value a
-        C, ascending.
+        ``param_C``, ``mean_test_score``, ``std_test_score`` and ``split{i}_test_score``, one
+        value per C, ascending.
     coef_, intercept_, classes_, n_iter_, converged_, objective_, gradient_norm_
         Of the final fit, as in `LogisticRanker`.
 

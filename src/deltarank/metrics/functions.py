@@ -77,7 +77,7 @@ def rank_loss(
     trivial : {"zero", "skip"}
         Whether a row without pairs counts as 0 or is left out of the mean.
     per_instance : bool
-        Return a value a row (NaN where skipped) in place of the mean.
+        Return one value per row (NaN where skipped) in place of the mean.
     sample_weight : array of shape (n,), optional
         Weights of the rows in the mean.
     classes : sequence, optional

@@ -45,7 +45,7 @@ def pairwise_loss(
     weight : str, ("ndcg", k) or callable
         w(y), not normalised: see `deltarank.instance_weights`.
     per_instance : bool
-        Return a value a row in place of the mean; a row without pairs has 0.
+        Return one value per row in place of the mean; a row without pairs has 0.
     classes : sequence, optional
         Names of the labels in column order, when Y is a list of sets of names.
 

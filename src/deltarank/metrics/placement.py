@@ -14,7 +14,7 @@ _USED_AS_THEY_ARE = (np.float32, np.float64)
 
 
 class Placement(NamedTuple):
-    """Ranked position of each relevant label: a value a member of `labels`.
+    """Ranked position of each relevant label: one value per member of `labels`.
 
     `above` labels score higher and `tied` the same (itself included); of those `better` and
     `equal` are relevant. Unknown labels count nowhere. `Y` is kept in its original form for
@@ -29,11 +29,11 @@ class Placement(NamedTuple):
     equal: NDArray[np.int32]
 
     def row_sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Add up a value a member to a value a row."""
+        """Add up the values of each row's members."""
         return self._reduce(np.add, values)
 
     def row_maxima(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Take the largest of a value a member, a row; 0 where there is none."""
+        """Take, for each row, the largest of its members' values; 0 where there is none."""
         return self._reduce(np.maximum, values)
 
     def _reduce(self, operation: np.ufunc, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -80,7 +80,7 @@ def check_scores(scores: Any) -> NDArray[Any]:
         raise ValueError(f"scores must be numbers; got values of type {array.dtype}")
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
-            f"scores must have shape (n, m), a row an instance and a column a label; "
+            f"scores must have shape (n, m), one row per instance and one column per label; "
             f"got shape {array.shape}"
         )
     wanted = array.dtype if array.dtype in _USED_AS_THEY_ARE else np.float64

@@ -51,7 +51,7 @@ class LabelDistribution:
         n_labels = int(table.size).bit_length() - 1
         if table.ndim != 1 or table.size != 2**n_labels or not 2 <= n_labels <= MAX_LABELS:
             raise ValueError(
-                "probabilities must have shape (2**m,), a value a label set, for "
+                "probabilities must have shape (2**m,), one value per label set, for "
                 f"2 <= m <= {MAX_LABELS} labels (one label has no pair to rank); "
                 f"got shape {table.shape}"
             )
@@ -186,7 +186,7 @@ class LabelDistribution:
         return float((gaps * _misordered(self.check_scores(scores))).sum())
 
     def check_scores(self, scores: Any) -> Floats:
-        """Return scores as an array of one value a label, or refuse them.
+        """Return scores as an array of one value per label, or refuse them.
 
         Examples
         --------
@@ -196,7 +196,7 @@ class LabelDistribution:
         array = np.asarray(scores, dtype=float)
         if array.shape != (self.n_labels,):
             raise ValueError(
-                f"scores must have shape ({self.n_labels},), a value a label; "
+                f"scores must have shape ({self.n_labels},), one value per label; "
                 f"got shape {array.shape}"
             )
         if np.isnan(array).any():

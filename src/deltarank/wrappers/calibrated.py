@@ -41,7 +41,7 @@ class CalibratedRanker(WrappedRanker):
         Folds; every row must be held out once. An integer stands for as many folds stratified by
         label: see `LabelStratifiedKFold`.
     set_metric : {"micro_f1", "macro_f1", "example_f1", "hamming", "subset_accuracy"}
-        What thresholds are best for: a threshold a label for the F1 of all cells, the mean of the
+        What thresholds are best for: one per label for the F1 of all cells, the mean of the
         labels' F1, or the share of wrong cells; one for all labels for the mean of the rows' F1, or
         the share of rows with the right set. Each is the best there is on the held-out rows.
     min_positives : int

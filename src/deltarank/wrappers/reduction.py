@@ -78,7 +78,7 @@ class WeightedBinaryRelevance(Ranker):
         return True
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "WeightedBinaryRelevance":
-        """Fit one estimator a label, on the rows in which the label is known (not NaN)."""
+        """Fit one estimator per label, on the rows in which the label is known (not NaN)."""
         keyword = _weight_keyword(self.estimator)
         targets = self._check_labels(y, _num_samples(X))
         weights = training_weights(targets, y, self.weight, sample_weight)

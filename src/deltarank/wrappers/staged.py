@@ -1,4 +1,4 @@
-"""The number of rounds by cross-validation, one fit a fold: rankers whose fits are nested."""
+"""The number of rounds by cross-validation, one fit per fold: rankers whose fits are nested."""
 
 from collections.abc import Iterator, Sequence
 from copy import copy

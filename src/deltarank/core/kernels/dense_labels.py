@@ -9,7 +9,7 @@ def list_marked(marks, starts, members):
     """List the marked columns of each row.
 
     `members` must have a place to spare: each cell is written down and kept only if it is marked,
-    which costs one store a cell and no branch.
+    which costs one store per cell and no branch.
     """
     n_rows, n_columns = marks.shape
     count = 0

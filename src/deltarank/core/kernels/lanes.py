@@ -2,8 +2,8 @@
 
 LLVM turns a loop into vector code only when it is long, and a row of eight cells is not. So these
 operations are written in vector instructions of LLVM, which fit themselves to any processor.
-Each takes rows of C-contiguous arrays of shape (k, LANES), an array and a number a row; a number
-of its own stands for a row of equal ones, and an array (layers, k, LANES) for as many rows at once.
+Each takes rows of C-contiguous arrays of shape (k, LANES), given by array and number; a number
+alone stands for a row of equal ones, an array (layers, k, LANES) for as many rows at once.
 """
 
 from copy import copy

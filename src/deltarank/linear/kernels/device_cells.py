@@ -1,4 +1,4 @@
-"""What a pass does with scores on a CUDA device, as Triton kernels: a read and a write a cell.
+"""What a pass does with scores on a CUDA device, in Triton: one read and one write per cell.
 
 Imported only where there is a CUDA device, on which PyTorch brings Triton along.
 """

@@ -1,4 +1,4 @@
-"""Kernels of the batched L-BFGS: a row a problem, its history contiguous in memory."""
+"""Kernels of the batched L-BFGS: one row per problem, its history contiguous in memory."""
 
 import numpy as np
 from numba import njit

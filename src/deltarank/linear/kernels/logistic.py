@@ -17,7 +17,7 @@ ROWS_PER_SUM = 16
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def logistic_block(scores, offsets, rows, weights, labels, costs, sums):
-    """Replace scores by residuals; add losses, curvatures and residuals up, a column a problem.
+    """Replace scores by residuals; add losses, curvatures and residuals up, one column per problem.
 
     The few positive cells of a row are done first, one by one, and then given a score so low
     that the vector loop, which takes every cell as negative, adds nothing for them. Correcting
@@ -37,7 +37,7 @@ def logistic_block(scores, offsets, rows, weights, labels, costs, sums):
         Row i is positive (or unknown) for ``members[starts[i]:starts[i + 1]]``; label l owns the
         columns ``first_column[l]:first_column[l + 1]`` (none when all its problems have
         converged, several when folds are solved together).
-    costs : ndarray of float32, a value a member
+    costs : ndarray of float32, one value per member
         What a positive cell costs beside a negative one; 0 if it is unknown.
     sums : ndarray of float64, shape (3, p)
         Added to: losses, curvatures w c p (1 - p), residuals.

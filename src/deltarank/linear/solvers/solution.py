@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Solution(NamedTuple):
-    """Where a solver stopped, a row a problem.
+    """Where a solver stopped, one row per problem.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ def logistic_tile(scores, rows, weights, labels, losses, space):
 
 @njit(nogil=True, cache=True)
 def _load(scores, rows, labels, heights, relevant, is_far):
-    """Write a column a row: scores less that of the first label, and 1 for relevant labels.
+    """Write one column per row: scores less that of the first label, and 1 for relevant labels.
 
     A row that is too far apart is marked, and has zeros for scores: no number of another row
     depends on it.

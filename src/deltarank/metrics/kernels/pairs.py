@@ -104,7 +104,7 @@ def _log_of_product(numbers, largest):
 
 @njit(error_model="numpy")
 def _logistic_pair_by_pair(above, below, up, down):
-    """Return the same for scores too far apart for one exponential a label."""
+    """Return the same for scores too far apart for one exponential per label."""
     up[:], down[:] = 0.0, 0.0
     loss = 0.0
     for p in range(above.shape[0]):

@@ -1,4 +1,4 @@
-"""Pairwise losses of a block of rows: scores in, a loss a row and residuals out.
+"""Pairwise losses of a block of rows: scores in, one loss per row and residuals out.
 
 Every function here has the same arguments, so that a loss can be chosen by name:
 
