@@ -485,9 +485,10 @@ class TestProcesses:
         assert (done.stdout, done.stderr) == ("row,place,label,score\n", "")
 
     def test_a_reader_that_left_before_the_last_flush_is_none_either(self):
+        buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
         done = subprocess.run(
             f"{COMMAND} datasets example --rows 3 | (exec <&-; sleep 3)",
-            shell=True, capture_output=True, text=True, timeout=60,
+            shell=True, capture_output=True, text=True, timeout=60, env=buffered,
         )  # fmt: skip
         assert (done.stdout, done.stderr) == ("", "")
 
