@@ -24,15 +24,14 @@ from deltarank.core.labels import LabelSets
 from deltarank.core.losses import LOSSES, Loss
 from deltarank.core.tensors import on_tensors
 from deltarank.linear.coordinates import Moments
+from deltarank.linear.rows.cuda_cells import DeviceCells
 from deltarank.linear.rows.cuda_layout import Block, Layout, arrays_of, in_type
+from deltarank.linear.rows.cuda_place import DevicePlace
 from deltarank.linear.rows.cuda_products import Factor, backward, forward, tf32_products
 from deltarank.linear.rows.cuda_tables import DeviceTables, are_small
 from deltarank.linear.rows.local import digest_of
 from deltarank.linear.rows.protocol import Sums
-from deltarank.linear.solvers.lbfgs import Stage
-from deltarank.linear.solvers.newton import Digits
 from deltarank.linear.solvers.precision import Precision
-from deltarank.linear.solvers.tensor_steps import TensorSteps
 
 # Tensor cores want columns in such numbers.
 COLUMN_PARTS = 8
@@ -40,11 +39,9 @@ COLUMN_PARTS = 8
 CELLS_PER_BLOCK = 2**28
 # Rows sampled per variable of a Hessian, and cells of them at a time: float64, and a few copies.
 ROWS_PER_VARIABLE, CELLS_AT_A_TIME = 32, 2**26
-# Hessians of the last problems may take so much memory, or those go on without; old ones are stale.
-BYTES_OF_HESSIANS, ROUNDS_PER_HESSIAN = 2**31, 8
 
 
-class DeviceRows:
+class DeviceRows(DevicePlace, DeviceCells):
     """Rows on a torch device; see `linear.rows.protocol.Rows`.
 
     Parameters
@@ -54,19 +51,6 @@ class DeviceRows:
         As in `LocalRows`.
     device : torch.device
     """
-
-    xp, in_jobs = torch, False
-    # A device has more memory than a cache, and likes wide products.
-    bytes_per_block = 2**34
-    make_steps = TensorSteps
-    digits = Digits(noise=1e-7, negligible=1e-9, smallest_step=1e-6, rough=True, narrows=False)
-    # The way to a minimum needs fewer digits than its end.
-    stages = (
-        Stage(Precision.COARSE, least_tol=1e-5, stragglers=16, smallest_step=0.05, idles=True),
-        Stage(Precision.FINE, stragglers=16, smallest_step=0.05, idles=True),
-        Stage(Precision.EXACT, stragglers=16, idles=True),
-        Stage(Precision.DOUBLE, noise=1e-13, idles=True, everyone=False),
-    )
 
     def __init__(
         self,
@@ -96,44 +80,6 @@ class DeviceRows:
             self.is_scaled = not self._layout.is_sparse
             if not self.takes_newton:
                 self.blocks = self._layout.blocks(self._folds)
-
-    # What the solver needs of the place
-
-    def asarray(self, values: Any) -> Tensor:
-        """Return numbers as float64 on the device."""
-        return torch.as_tensor(values).to(self.device, torch.float64)
-
-    def indices(self, values: NDArray[Any]) -> Tensor:
-        """Return indices on the device."""
-        return torch.as_tensor(values).to(self.device)
-
-    def to_host(self, values: Tensor) -> NDArray[Any]:
-        """Return numbers as a NumPy array."""
-        return values.cpu().numpy()
-
-    def each(self, function: Any, items: list[Tensor]) -> list[Tensor]:
-        """Apply a function to each item."""
-        return [function(item) for item in items]
-
-    def product(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return a matrix product in float64."""
-        return left @ right
-
-    def eigenvectors(self, covariance: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the spectrum (d,) of a covariance and its eigenvectors, as columns."""
-        spectrum, basis = torch.linalg.eigh(covariance)
-        return spectrum.clamp(min=0), basis
-
-    def newton_steps(self, hessians: Tensor, gradients: Tensor) -> Tensor:
-        """Return minus inverse Hessians times gradients; not a number where one has none."""
-        factors, _ = torch.linalg.cholesky_ex(hessians)
-        half = torch.linalg.solve_triangular(factors, gradients[:, :, None], upper=False)
-        return torch.linalg.solve_triangular(factors.mT, half, upper=True)[:, :, 0].neg_()
-
-    def hessians_due(self, n_waited: int, n_active: int, precision: Precision) -> bool:
-        """Tell whether Hessians are due: for the last problems, which want all digits."""
-        fits = 8 * (self.n_features + 1) ** 2 * n_active <= BYTES_OF_HESSIANS
-        return precision == Precision.DOUBLE and fits and n_waited >= ROUNDS_PER_HESSIAN
 
     # Rows
 
@@ -308,104 +254,13 @@ class DeviceRows:
                 cells = forward(x, coef, offset, precision)
             else:
                 cells = torch.addmm(offset, in_type(block.x, coef.dtype), coef.T)
-            sums = sums + self._turn(cells, block, rows, problems)
+            sums = sums + self.turn(cells, block, rows, problems)
             if transposed is None:
                 slope = backward(x, cells, precision)
             else:
                 slope = (in_type(transposed, cells.dtype) @ cells).T
             gradient = gradient + slope.double()
         return sums[:, :n_problems], gradient[:n_problems]
-
-    def _turn(self, cells: Tensor, block: Block, rows: slice, problems: Tensor) -> Tensor:
-        """Turn scores into residuals, in place; return the sums (3, p) over rows.
-
-        Sums of values and of residuals decide when to stop, so they are float64.
-        """
-        if self.loss.fused != "logistic":
-            return self._turn_any(cells, block, rows, problems)
-        if cells.is_cuda and cells.dtype == torch.float32 and not self._weighs_cells:
-            from deltarank.linear.kernels.device_cells import turn_scores
-
-            sums: Tensor = turn_scores(cells, block.weights[rows])
-        else:
-            weights = self.cell_weights(block, rows, problems, cells.shape[1])
-            losses = functional.softplus(cells).mul_(weights).sum(dim=0, dtype=torch.float64)
-            cells.sigmoid_()
-            curvatures = torch.addcmul(cells, cells, cells, value=-1).mul_(weights).sum(dim=0)
-            cells.mul_(weights)
-            chances = cells.sum(dim=0, dtype=torch.float64)
-            sums = torch.stack([losses, curvatures.double(), chances])
-        self._subtract_relevant(cells, block, rows, problems)
-        return sums
-
-    def _turn_any(self, cells: Tensor, block: Block, rows: slice, problems: Tensor) -> Tensor:
-        """Do the same under any loss, which is written for NumPy."""
-        weights = self.cell_weights(block, rows, problems, cells.shape[1])
-        signs = self._signs(cells, block, rows, problems)
-        margins = signs.double() * cells.double()
-        value, slope = on_tensors(self.loss.value_and_derivative, margins)
-        curvature = weights * on_tensors(self.loss.curvature, margins)
-        residuals = weights * signs * slope
-        cells.copy_(residuals)
-        parts = (weights * value, curvature, residuals)
-        return torch.stack([part.sum(dim=0, dtype=torch.float64) for part in parts])
-
-    def _relevant_cells(
-        self, block: Block, rows: slice, problems: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return row, column and weight of the relevant cells of some rows.
-
-        The column is -1 where the cell's problem is not one of the given; asking how many are
-        would make the device wait.
-        """
-        listed = slice(int(block.starts[rows.start]), int(block.starts[rows.stop]))
-        row, members = block.rows[listed] - rows.start, block.members[listed]
-        weights = block.weights[block.rows[listed]] * (1 + block.extra_costs[listed])
-        if len(problems) == self.n_labels and self.n_folds == 1:
-            return row, members, weights
-        column = torch.full((self.n_labels * self.n_folds,), -1, device=self.device)
-        column[problems] = torch.arange(len(problems), device=self.device)
-        folds = torch.arange(self.n_folds, device=self.device)
-        columns = column[members[:, None] * self.n_folds + folds].ravel()
-        return row.repeat_interleave(self.n_folds), columns, weights.repeat_interleave(self.n_folds)
-
-    def _subtract_relevant(
-        self, cells: Tensor, block: Block, rows: slice, problems: Tensor
-    ) -> None:
-        """Take the weights of relevant cells off, so that residuals are left.
-
-        Residuals nearly cancel in the gradient. Chances alone would add up to what the relevant
-        cells would then be taken off, and the sums of TF32 products are cut off, not rounded.
-        """
-        row, column, weights = self._relevant_cells(block, rows, problems)
-        masses = torch.where(column < 0, 0.0, weights).to(cells.dtype)
-        flat = row * cells.shape[1] + column.clamp(min=0)
-        cells.view(-1).index_add_(0, flat, masses, alpha=-1)
-
-    def _signs(self, scores: Tensor, block: Block, rows: slice, problems: Tensor) -> Tensor:
-        """Return 1 for relevant cells and -1 for all others."""
-        row, column, _ = self._relevant_cells(block, rows, problems)
-        signs = torch.full_like(scores, -1.0)
-        signs[row[column >= 0], column[column >= 0]] = 1.0
-        return signs
-
-    @property
-    def _weighs_cells(self) -> bool:
-        """Whether cells of a row do not all count the same."""
-        return self.has_costs or self.has_unknown
-
-    def cell_weights(self, block: Block, rows: slice, problems: Tensor, width: int) -> Tensor:
-        """Return the weights of a block's cells, or of its rows (r, 1) where cells cost alike."""
-        if not self._weighs_cells:
-            return block.weights[rows, None]
-        costs = torch.ones(rows.stop - rows.start, self.n_labels, device=self.device)
-        listed = slice(int(block.starts[rows.start]), int(block.starts[rows.stop]))
-        costs[block.rows[listed] - rows.start, block.members[listed]] += block.extra_costs[listed]
-        if block.unknown is not None:
-            hidden = block.unknown.take(np.arange(rows.start, rows.stop))
-            costs[cells_of(hidden, self.device)] = 0.0
-        costs = costs[:, problems // self.n_folds] * block.weights[rows, None]
-        return functional.pad(costs, (0, width - len(problems)))
 
     # Hessians
 
@@ -447,7 +302,7 @@ class DeviceRows:
         with tf32_products(self.device, False):
             scores = torch.addmm(offset, block.x, coef.T)
         rows = slice(0, len(scores))
-        signs = self._signs(scores, block, rows, problems)
+        signs = self.signs(scores, block, rows, problems)
         curvatures = on_tensors(self.loss.curvature, (signs * scores).double()).float()
         weights = self.cell_weights(block, rows, problems, len(problems))
         share = np.where(left_out < 0, 1 - 1 / self.n_folds, left_out != block.fold)
