@@ -5,14 +5,15 @@
 
 import os
 import shutil
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
 import nox
 
 ROOT = Path(__file__).parent
 DATA = ROOT.parent / "shared" / "data"
-# One environment for the steps that need everything, so that it is made once.
-FULL = {"venv_location": ".nox/full", "reuse_venv": True}
 # One known release of PyTorch; without it the tests of deltarank.torch would be skipped.
 TORCH = "torch==2.13.0"
 
@@ -21,11 +22,22 @@ nox.options.sessions = ["readme", "bare", *CHECKS, "site", "tests"]
 nox.options.error_on_missing_interpreters = True
 
 
-def _install_everything(session: nox.Session) -> None:
-    session.install("--quiet", TORCH)
-    session.install("--quiet", "-e", ".[dev,docs,torch]", "torchmetrics")
+def _run(session: nox.Session, tool: str, *arguments: str) -> None:
+    """Run a tool in the environment that has everything, which steps share and is made once."""
     if "DELTARANK_DATA" not in os.environ and DATA.is_dir():
         session.env["DELTARANK_DATA"] = str(DATA)
+    session.run(str(_everything() / tool), *arguments, external=True)
+
+
+@cache
+def _everything() -> Path:
+    """Return the folder of the tools of that environment, brought up to date."""
+    folder = ROOT / ".nox" / "everything"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    install = [str(folder / "bin" / "pip"), "install", "--quiet"]
+    subprocess.run([*install, TORCH], check=True)
+    subprocess.run([*install, "-e", ".[dev,docs,torch]", "torchmetrics"], check=True, cwd=ROOT)
+    return folder / "bin"
 
 
 @nox.session(venv_backend="none")
@@ -41,58 +53,51 @@ def bare(session: nox.Session) -> None:
     session.run("python", ".ci/bare.py")
 
 
-@nox.session(**FULL)
+@nox.session(venv_backend="none")
 def style(session: nox.Session) -> None:
     """Check style and layout."""
-    _install_everything(session)
-    session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", ".")
+    _run(session, "ruff", "check", ".")
+    _run(session, "ruff", "format", "--check", ".")
 
 
-@nox.session(**FULL)
+@nox.session(venv_backend="none")
 def layers(session: nox.Session) -> None:
     """Check that imports point down only."""
-    _install_everything(session)
-    session.run("lint-imports")
+    _run(session, "lint-imports")
 
 
-@nox.session(**FULL)
+@nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
     """Check types."""
-    _install_everything(session)
-    session.run("mypy")
+    _run(session, "mypy")
 
 
-@nox.session(**FULL)
+@nox.session(venv_backend="none")
 def dependencies(session: nox.Session) -> None:
     """Check that what is imported is declared, and the reverse."""
-    _install_everything(session)
-    session.run("deptry", "src")
+    _run(session, "deptry", "src")
 
 
-@nox.session(**FULL)
+@nox.session(venv_backend="none")
 def site(session: nox.Session) -> None:
     """Build the site, examples run, warnings being errors."""
-    _install_everything(session)
     command = "sphinx-build -W --keep-going -b html docs docs/_build/html"
-    session.run(*command.split(), "-q")
+    _run(session, *command.split(), "-q")
 
 
-@nox.session(**FULL)
+@nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run the everyday tests with everything installed, and measure what they cover."""
-    _install_everything(session)
     _find_browser(session)
-    session.run("coverage", "erase")
-    session.run("pytest", "--cov", "--cov-report=", *session.posargs)
-    session.run("coverage", "report")
+    _run(session, "coverage", "erase")
+    _run(session, "pytest", "--cov", "--cov-report=", *session.posargs)
+    _run(session, "coverage", "report")
 
 
-@nox.session(**FULL)
+@nox.session(venv_backend="none")
 def slow(session: nox.Session) -> None:
     """Run the long tests: faults and abuse, every benchmark in small."""
-    _install_everything(session)
-    session.run("pytest", "-m", "slow", *session.posargs)
+    _run(session, "pytest", "-m", "slow", *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -92,6 +92,19 @@ def test_continuous_integration_runs_the_commands_of_the_readme_before_it_instal
     assert steps.index("\npython3 .ci/readme.py\n") < steps.index("pip install")
 
 
+def test_the_steps_of_the_noxfile_can_be_loaded_and_are_listed_for_contributors():
+    pytest.importorskip("nox", reason="needs nox")
+    code = "import nox, runpy; runpy.run_path('noxfile.py'); print(*nox.registry.get())"
+    result = python(code, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    steps = result.stdout.split()
+    assert {"readme", "bare", "tests", "gpu", "pythons"} <= set(steps)
+    contributing, run = ((ROOT / name).read_text() for name in ("CONTRIBUTING.md", ".ci/run"))
+    for step in steps:
+        assert f"`{step}`" in contributing
+    assert set(re.search(r"nox -s (.+)", run).group(1).split()) < set(steps)
+
+
 def test_the_lock_file_names_every_dependency_and_no_registry():
     lock = (ROOT / "requirements.lock").read_text()
     assert "://" not in lock
