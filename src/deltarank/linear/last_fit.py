@@ -25,11 +25,6 @@ class LastFit(NamedTuple):
         features = getattr(ranker, "feature_names_in_", None)
         return cls(ranker.coef_, ranker.intercept_, _label_names(ranker), features)
 
-    def has_labels_of(self, ranker: LinearRanker) -> bool:
-        """Tell whether a ranker is to fit the labels of the earlier fit, in their order."""
-        self._check_features(ranker)
-        return self.labels == _label_names(ranker)
-
     def for_labels_of(self, ranker: LinearRanker) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return coefficients and intercepts of the labels the ranker is now to fit.
 

@@ -77,12 +77,6 @@ class Objective:
         other.rows = self.rows.with_folds(folds)
         return other
 
-    def with_rows(self, rows: Rows) -> Self:
-        """Return the same problems over other rows, in the same variables."""
-        other = copy.copy(self)
-        other.rows = rows
-        return other
-
     # Values and derivatives
 
     def evaluate(

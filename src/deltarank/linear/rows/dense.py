@@ -34,7 +34,7 @@ class DenseMatrix:
 
     def __init__(self, X: Array, moments: Moments) -> None:
         self.dtype, self.center = X.dtype, moments.center
-        self.scale = _scale(moments.variance)
+        self.scale = moments.spread
         self.parts = (X, self.center, 1.0 / self.scale)
         self.flops_per_score = self.flops(X.shape[1])
 
@@ -64,14 +64,14 @@ class DenseMatrix:
         origin = np.zeros(n_features)
         center = _total(partial(dense_moments, X, origin, b, weights) for b in blocks)[0] / mass
         variance = _total(partial(dense_moments, X, center, b, weights) for b in blocks)[1] / mass
-        covariance = None
+        moments = Moments(total, center, variance, None)
         if n_features <= MAX_ROTATED_FEATURES:
-            scale = _scale(variance)
+            scale = moments.spread
             parts = (X, center, 1.0 / scale)
             with one_blas_thread():
                 gram = _total(partial(_gram, parts, b, weights) for b in blocks) / mass
-            covariance = gram * np.outer(scale, scale)
-        return Moments(total, center, variance, covariance)
+            moments = moments._replace(covariance=gram * np.outer(scale, scale))
+        return moments
 
     def problem(self, coef: Array, offset: Array, dtype: Any = np.float32) -> Problem:
         """Return coefficients (d, p) and offsets (p,) as the kernels want them."""
@@ -124,10 +124,6 @@ class DenseMatrix:
         root = np.sqrt(curvatures).astype(np.float32)[:, None]
         x = np.hstack([_standardized(self.parts, rows, np.float32) * root, root])
         return (x.T @ x).astype(np.float64)
-
-
-def _scale(variance: Array) -> Array:
-    return np.sqrt(np.where(variance > 0, variance, 1.0))
 
 
 def _standardized(parts: tuple[Array, Array, Array], rows: Array, dtype: Any) -> Array:

@@ -111,12 +111,18 @@ class LocalRows(MatrixPlace):
         other.n_folds = int(folds.max()) + 1 if n_folds is None else n_folds
         (rows,) = self.parts
         other.parts = [rows[folds[rows] == fold] for fold in range(other.n_folds)]
-        other.__dict__.pop("tables", None)
+        for name in ("tables", "_masses"):
+            other.__dict__.pop(name, None)
         return other
 
     def masses(self, problems: Array) -> Array:
         """Return the weights (3, p) of relevant cells, of their costs, and of the other cells."""
-        return self._sums_by_label(self.weights, self.positive_cost)[:, problems]
+        return self._masses[:, problems]
+
+    @cached_property
+    def _masses(self) -> Array:
+        """Those of all problems: every block of labels asks for some of them."""
+        return self._sums_by_label(self.weights, self.positive_cost)
 
     def counts(self) -> Array:
         """Return the numbers (3, p) of rows that count: relevant, the same again, and others."""
@@ -145,11 +151,12 @@ class LocalRows(MatrixPlace):
     def label_sums(self, problems: Array, cells: str) -> Array:
         """Return the sums (p, d) of the rows of "relevant", "costly" or "unknown" cells."""
         labels = self.labels.unknown if cells == "unknown" else self.labels
+        if labels is None:  # as in some chunks of a cluster
+            return np.zeros((len(problems), self.n_features))
         weights = self.weights * self.positive_cost if cells == "costly" else self.weights
         mass, sums = np.zeros(len(problems)), np.zeros((len(problems), self.n_features))
-        # Of the chunks of a cluster some may have no unknown cells.
-        for part, columns in self._groups(problems) if labels is not None else ():
-            listed = self._kernel_labels(labels or self.labels, problems[columns])
+        for part, columns in self._groups(problems):
+            listed = self._kernel_labels(labels, problems[columns])
             shared = (weights, listed, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in chunks(part)]
             for masses, found in threads.run(tasks):
