@@ -100,6 +100,27 @@ def test_what_a_sparse_row_leaves_out_is_the_first_choice(file):
         read(file("@relation r\n@attribute c {1,0}\n@attribute l {0,1}\n@data\n{}\n"), labels=-1)
 
 
+@pytest.mark.parametrize("others", ["", "@attribute s string\n"])
+def test_a_label_that_sparse_rows_leave_out_as_1_is_refused(file, others):
+    """Weka leaves out the first value declared: {1,0} left out is 1, not 0."""
+    head = f"@relation r\n@attribute n numeric\n{others}@attribute l {{1,0}}\n@data\n"
+    with pytest.raises(DataFileError, match=r"leaves out 1, not 0|must be declared \{0,1\}"):
+        read(file(head + "{0 5}\n{}\n"), labels=["l"])
+    if not others:
+        assert read(file(head + "5,1\n0,0\n"), labels=["l"]).Y.toarray().tolist() == [[1], [0]]
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_escapes_in_quotes_are_those_of_weka(file, quote):
+    written = quote + r"one\ntwo\tthree\rfour \\ five\'s \"six\" \%" + quote
+    head = "@relation r\n@attribute s string\n@attribute l {0,1}\n@data\n"
+    words = read(file(f"{head}{written},1\n"), labels=-1).encoder.columns[0].words
+    assert words.words() == ["five", "four", "one", "six", "three", "two"]
+    named = file(head.replace("s string", f"c {{{written}, x}}") + f"{written},1\nx,0\n")
+    values = read(named, labels=-1).encoder.columns[0].values
+    assert values == ('one\ntwo\tthree\rfour \\ five\'s "six" %', "x")
+
+
 class TestLabels:
     XML = '<labels xmlns="http://mulan.sourceforge.net/labels"><label name="l"/></labels>'
 

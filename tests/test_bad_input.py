@@ -56,6 +56,8 @@ CASES = [
     (lambda: rank_loss([{"a"}, {"b"}], S, classes=["a", "x", "y"]), "unknown label 'b' in row 1"),
     (lambda: rank_loss(Y, S, classes=["a", "b"]), "classes must have 3 labels; got 2"),
     (lambda: rank_loss([{0}, 5], S), "row 1 is 5"),
+    (lambda: rank_loss([{"a"}, "ab"], S, classes="abc"), r"row 1 is 'ab' \(write \['ab'\]"),
+    (lambda: rank_loss([{True}, {0}], S), "strings or numbers; got True in row 0"),
     (lambda: instance_weights([{0}, {1}]), "number of labels is unknown; pass .* classes="),
     # scores
     (lambda: rank_loss(Y, S[:1]), "scores must have a row for each of the 2 rows of Y; got shape"),

@@ -85,7 +85,10 @@ def folder(tmp_path_factory):
         cwd=folder, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "")
-    fitted, wrote = done.stderr.splitlines()  # and no progress bar
+    *columns, fitted, wrote = done.stderr.splitlines()  # and no progress bar
+    assert [line.split(":")[0] for line in columns] == [
+        "column 'description'", "column 'minutes'", "column 'season'", "column 'tags'",
+    ]  # fmt: skip
     assert fitted.startswith("fitted LogisticRanker to 300 rows")
     assert wrote == "wrote recipes.delta"
     return folder
@@ -116,6 +119,67 @@ def test_the_choices_of_options_are_those_there_are():
 
 
 class TestFit:
+    def test_a_dry_run_shows_how_each_column_is_read_and_writes_nothing(
+        self, run, folder, tmp_path
+    ):
+        model = tmp_path / "m.delta"
+        result = run("fit", folder / "train.csv", "--dry-run", "--model", model)
+        kinds = {row["column"]: (row["read as"], row["count"]) for row in result.rows}
+        n_words = len(read(folder / "train.csv").encoder.columns[0].words)
+        assert kinds == {
+            "description": ("text", str(n_words)),
+            "minutes": ("number", "1"),
+            "season": ("category", "4"),
+            "tags": ("label list", "11"),
+        }
+        assert (result.code, result.err, model.exists()) == (0, "", False)
+        assert "--model must name" in run("fit", folder / "train.csv").err
+
+    @pytest.mark.parametrize(
+        ("name", "content", "told"),
+        [
+            ("a.svm", "0,2 1:0.5 3:2\n1 2:1\n", [("1 to 3", "numbers"), ("0 to 2", "labels")]),
+            (
+                "a.arff",
+                "@relation 'r: -C 1'\n@attribute y {0,1}\n@attribute 'a b' numeric\n"
+                "@data\n{0 1, 1 2}\n{1 3}\n",
+                [("a b", "number"), ("y", "label")],
+            ),
+        ],
+    )
+    def test_a_dry_run_of_every_kind_of_file(self, run, tmp_path, name, content, told):
+        (tmp_path / name).write_text(content)
+        rows = run("fit", tmp_path / name, "--dry-run").rows
+        assert [(row["column"], row["read as"]) for row in rows] == told
+
+    def test_many_columns_alike_have_one_line(self, run, tmp_path):
+        names = ",".join(f"x{j}" for j in range(30))
+        rows = "".join(",".join(["1"] * 30) + f",{tag}\n" for tag in "aabb")
+        (tmp_path / "wide.csv").write_text(f"{names},tags\n{rows}")
+        told = run("fit", tmp_path / "wide.csv", "--model", tmp_path / "m", "--C", "1").err
+        assert "30 columns, 'x0' to 'x29': number\ncolumn 'tags': label list, 2 labels\n" in told
+
+    def test_of_many_columns_of_many_kinds_a_fit_tells_the_first(self, run, tmp_path):
+        names = ",".join(f"x{j}" for j in range(30))
+        rows = "".join(",".join(["1", tag] * 15) + f",{tag}\n" for tag in "aabb")
+        (tmp_path / "wide.csv").write_text(f"{names},tags\n{rows}")
+        told = run("fit", tmp_path / "wide.csv", "--model", tmp_path / "m", "--C", "1").err
+        assert told.count("column 'x") == 20
+        assert "and more; --dry-run lists all 31 columns\n" in told
+
+    @pytest.mark.parametrize("odd", ["1e999", "1,5", "1_000", "0x10", "12 kg", "²"])
+    def test_an_odd_cell_among_numbers_is_refused_with_its_line(self, run, tmp_path, odd):
+        path = tmp_path / "odd.csv"
+        cells = [str(number) for number in range(50)]
+        cells[30] = f'"{odd}"'
+        path.write_text("size,tags\n" + "".join(f"{c},{'ab'[len(c) % 2]}\n" for c in cells))
+        told = run("fit", path, "--model", tmp_path / "m").err
+        assert f"{path}, line 32, column 'size'" in told
+        assert repr(odd) in told
+        assert "--categorical" in told
+        named = run("fit", path, "--dry-run", "--categorical", "size").rows
+        assert named[0] == {"column": "size", "read as": "category", "count": "50"}
+
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
@@ -207,7 +271,8 @@ class TestFit:
         assert words in result.err.replace("\n", " ")
         assert result.out == ""
         if code == 1:
-            assert result.err.count("\n") == 1
+            told = [line for line in result.err.splitlines() if not line.startswith("column ")]
+            assert len(told) == 1
         assert not Path("x").exists()
 
 
@@ -344,6 +409,44 @@ class TestCompare:
         saved = [json.loads(line) for line in (tmp_path / "compare.jsonl").read_text().splitlines()]
         assert [row["ranker"] for row in saved] == ["logistic", "adaboost"]
         assert "difference from logistic" in (tmp_path / "compare.svg").read_text()
+
+    def test_rankers_done_before_an_interruption_are_shown(self, run, folder, monkeypatch):
+        from deltarank.cli import compare
+
+        judge = compare._judge_one
+
+        def interrupted(name, *rest):
+            if name == "pairwise":
+                raise KeyboardInterrupt
+            return judge(name, *rest)
+
+        monkeypatch.setattr(compare, "_judge_one", interrupted)
+        result = run(
+            "compare", folder / "train.csv", "--folds", "2", "--no-tune",
+            "--rankers", "pairwise,adaboost,logistic",
+        )  # fmt: skip
+        assert [row["ranker"] for row in result.rows] == ["adaboost", "logistic"]
+        assert float(result.rows[0]["difference"]) == 0
+        assert "stopped before these were done: pairwise" in result.err
+
+    def test_no_fit_is_begun_when_the_time_is_up(self, run, folder):
+        result = run("compare", folder / "train.csv", "--folds", "2", "--budget", "0")
+        assert result.code == 1
+        assert "--budget of 0 minutes was not enough for logistic" in result.err
+
+    def test_boosting_is_left_out_of_the_default_on_text(self, run, tmp_path):
+        rng = np.random.default_rng(0)
+        words = [f"word{number}" for number in range(3000)]
+        path = tmp_path / "text.csv"
+        lines = [
+            f"{' '.join(rng.choice(words, 40))},{'a' if row % 2 else 'b;a'}\n" for row in range(200)
+        ]
+        path.write_text("note,tags\n" + "".join(lines))
+        result = run(
+            "compare", path, "--folds", "2", "--no-tune", "--text", "note", "--separator", ";"
+        )
+        assert "boosted stumps are left out" in result.err
+        assert [row["ranker"] for row in result.rows] == ["logistic", "pairwise"]
 
     def test_cross_validation_judges_every_row_once(self, run, folder):
         result = run("compare", folder / "train.csv", "--folds", "2", "--rankers", "logistic")

@@ -394,6 +394,8 @@ def test_data_larger_than_memory(tmp_path, monkeypatch, n_chunks, limit, config)
     assert cosines.min() > 0.99
 
 
+# Until release 1.6 joblib warned of a method of its own backend for Dask.
+@pytest.mark.filterwarnings("ignore:.apply_async. is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("backend", ["loky", "threading", "dask"])
 def test_label_shards_give_the_same_coefficients(client, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):

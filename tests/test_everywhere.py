@@ -16,7 +16,7 @@ from deltarank import KernelLogisticRanker, LogisticRanker, LogisticRankerCV, in
 from deltarank.core import devices
 from deltarank.core.losses import LOSSES
 from deltarank.core.progress import listening
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import costs, csr, tables
 
 RNG = np.random.default_rng(0)
 N, D, M = 900, 8, 6
@@ -52,6 +52,7 @@ def in_sparse_chunks(array):
 PLACES = {
     "dense": Place(),
     "sparse": Place(sparse.csr_array),
+    "sparse, wide": Place(sparse.csr_array),
     "small": Place(),
     "cuda": Place(device="cuda"),
     "cuda, small": Place(device="cuda"),
@@ -77,6 +78,9 @@ def cluster():
 def place(request, monkeypatch):
     name = request.param
     monkeypatch.setattr(tables, "LARGEST_TABLE", np.inf if name == "small" else 0)
+    if name == "sparse, wide":  # where dual coordinate ascent is quicker than passes
+        monkeypatch.setattr(csr, "MAX_ROTATED_FEATURES", 0)
+        monkeypatch.setattr(costs, "EPOCHS", 0)
     if name.startswith("cuda"):
         torch = pytest.importorskip("torch", reason="needs PyTorch")
         from deltarank.linear.rows import cuda_tables

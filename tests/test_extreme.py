@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from scipy import sparse
 from deltarank import LogisticRanker, explain, load, rank_loss, save, top_features
 from deltarank.core.arrays import read_arrays, write_arrays
 from deltarank.datasets import long_tailed
+from deltarank.linear.checkpoint import Checkpoint
 from deltarank.linear.coefficients import linear_scores, pruned
 from deltarank.linear.rows.local import LocalRows
 from deltarank.storage import ModelFileError
@@ -196,6 +199,42 @@ class TestCheckpoint:
         left.write_text("{")
         LogisticRanker(prune=0.1, checkpoint=str(tmp_path)).fit(X, Y[:, :12])
         assert not left.exists()
+
+    def test_of_two_fits_that_start_at_once_in_one_folder_one_is_refused(self, tmp_path):
+        """One block each, so that whoever is late finds the folder in use or taken."""
+        both = [Y[:, :12], Y[:, 12:24]]
+        alone = [LogisticRanker().fit(X, few).coef_ for few in both]
+        for attempt in range(8):
+            folder, together = str(tmp_path / f"{attempt}"), threading.Barrier(2)
+
+            def fit(few, folder=folder, together=together):
+                together.wait()
+                try:
+                    return LogisticRanker(checkpoint=folder).fit(X, few).coef_
+                except ValueError as error:
+                    return str(error)
+
+            with ThreadPoolExecutor(2) as pool:
+                results = list(pool.map(fit, both))
+            refused = [result for result in results if isinstance(result, str)]
+            assert len(refused) == 1
+            assert "is in use by a fit" in refused[0] or "belongs to a fit of other" in refused[0]
+            winner = isinstance(results[0], str)
+            again = LogisticRanker(checkpoint=folder).fit(X, both[winner])
+            assert_array_equal(again.coef_, alone[winner])
+
+    def test_without_locks_the_first_still_owns_the_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("deltarank.core.files.fcntl", None)
+        with Checkpoint(str(tmp_path), "one"), pytest.raises(ValueError, match="other data"):
+            Checkpoint(str(tmp_path), "two").__enter__()
+
+    def test_a_block_of_another_fit_is_refused(self, tmp_path):
+        for name, columns in (("a", slice(12)), ("b", slice(12, 24))):
+            LogisticRanker(checkpoint=str(tmp_path / name)).fit(X, Y[:, columns])
+        block = "block-000000.safetensors"
+        (tmp_path / "a" / block).write_bytes((tmp_path / "b" / block).read_bytes())
+        with pytest.raises(ValueError, match=f"{block} is of another fit; delete it"):
+            LogisticRanker(checkpoint=str(tmp_path / "a")).fit(X, Y[:, :12])
 
     def test_a_damaged_block_and_a_foreign_folder_are_named(self, tmp_path):
         options = {"prune": 0.1, "checkpoint": str(tmp_path / "blocks")}

@@ -261,6 +261,43 @@ class TestRefusals:
         assert answer.status_code == 503
         assert "ranking took longer than 0.05 s" in answer.json()["detail"]
 
+    def test_an_answer_has_so_many_labels_and_no_more(self, numbers):
+        X, Y = numbers
+        with serve(LogisticRanker().fit(X, Y), labels=10) as client:
+            n_labels = Y.shape[1]
+            body = {"items": [X[0].tolist()] * 10, "top": 10**9}
+            refused = client.post("/rank", json=body)
+            assert refused.status_code == 422
+            assert f"at most 10 labels; 10 items with {n_labels} each" in refused.json()["detail"]
+            assert client.post("/rank", json={**body, "top": 1}).status_code == 200
+
+    @pytest.mark.parametrize("explain", [False, True])
+    def test_finite_numbers_beyond_arithmetic_are_the_fault_of_their_item(self, numbers, explain):
+        X, Y = numbers
+        far = [1e308 * (-1) ** j for j in range(X.shape[1])]
+        for ranker in (LogisticRanker(), KernelLogisticRanker(gamma=0.1, C=1.0, n_landmarks=10)):
+            if explain and isinstance(ranker, KernelLogisticRanker):
+                continue
+            with serve(ranker.fit(X, Y)) as client:
+                body = {"items": [X[0].tolist(), far], "explain": explain}
+                answer = client.post("/rank", json=body)
+                assert answer.status_code == 422
+                assert "items[1] cannot be ranked" in answer.json()["detail"]
+
+    def test_a_large_answer_is_written_beside_the_event_loop(self, numbers, monkeypatch):
+        X, Y = numbers
+        threads = []
+        plain = Service.rank_to_json
+
+        def noted(*arguments):
+            threads.append(threading.current_thread().name)
+            return plain(*arguments)
+
+        monkeypatch.setattr(Service, "rank_to_json", noted)
+        with serve(LogisticRanker().fit(X, Y)) as client:
+            assert client.post("/rank", json={"item": X[0].tolist()}).status_code == 200
+        assert threads[0].startswith("rank")
+
 
 class TestDescription:
     def test_health_model_and_openapi(self, client):
@@ -293,12 +330,29 @@ class TestDescription:
         assert [r["labels"] for r in found["rankings"]] == ranker.rank(X[:20].round(2)).tolist()
 
 
+LIMITED_FILES = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (160, 160))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def n_sockets(process):
+    """Return how many sockets a process holds, of which one listens."""
+    links = [os.readlink(link) for link in Path(f"/proc/{process}/fd").iterdir()]
+    return sum(link.startswith("socket:") for link in links) - N_OWN_SOCKETS
+
+
+# The one that listens, and a pair with which asyncio wakes itself.
+N_OWN_SOCKETS = 3
+
+
 class Server:
     """The command in a process of its own, at a free port."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments, command=(COMMAND,)):
         self.process = subprocess.Popen(
-            [COMMAND, "serve", *arguments, "--port", "0"],
+            [*command, "serve", *arguments, "--port", "0"],
             cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.said = self.process.stderr.readline()
@@ -384,6 +438,25 @@ class TestSocket:
                 b"content-length: 10000000000\r\n\r\n"
             )
             assert b"413" in connection.recv(4096).splitlines()[0]
+
+    @pytest.mark.slow
+    def test_idle_connections_neither_stay_nor_keep_others_out(self, folder):
+        """More than there is room for, none of which ever sends a request."""
+        limited = [sys.executable, "-c", LIMITED_FILES, COMMAND]
+        with Server(folder, "recipes.delta", "--timeout", "2", command=limited) as server:
+            host, port = server.address.split(":")
+            idle = [socket.create_connection((host, int(port)), timeout=20) for _ in range(200)]
+            idle[-1].sendall(b"POST /rank HTTP/1.1\r\nhost: x\r\n")  # a head that never ends
+            connection = http.client.HTTPConnection(server.address, timeout=20)
+            assert server.rank(connection, {"item": GOOD})[0] == 200
+            connection.close()
+            wait_until(lambda: n_sockets(server.process.pid) == 0)
+            connection = http.client.HTTPConnection(server.address, timeout=20)
+            assert server.rank(connection, {"item": GOOD})[0] == 200
+            connection.close()
+            for socket_ in idle:
+                socket_.close()
+        assert server.err == ""
 
     def test_a_client_that_leaves_in_the_middle_harms_nobody(self, server):
         host, port = server.address.split(":")

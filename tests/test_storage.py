@@ -1,10 +1,13 @@
 """Model files: what goes in comes out, and nothing else gets in."""
 
 import json
+import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from safetensors import safe_open
@@ -15,7 +18,8 @@ from sklearn.linear_model import LogisticRegression
 import deltarank
 from deltarank import LogisticRanker, WeightedBinaryRelevance, load, save
 from deltarank.core.arrays import read_arrays, write_arrays
-from deltarank.datasets import Encoder
+from deltarank.datasets import Encoder, Preparation
+from deltarank.serving.items import Reader
 from deltarank.storage import ModelFileError, load_with_extra
 from deltarank.storage.prepared import Model
 from deltarank.storage.registry import STORED
@@ -128,6 +132,33 @@ def test_what_is_kept_beside_the_ranker_comes_back(path):
     save(fitted("LogisticRanker"), path, extra={"encoder": encoder.to_json()})
     _, extra = load_with_extra(path)
     assert Encoder.from_json(extra["encoder"]) == encoder
+
+
+def test_words_of_a_model_are_arrays_of_its_file(path):
+    texts = ["red hat", "öljy hat"] * 30
+    encoder, X = Encoder.fit_transform({"t": texts}, {"t": "text"})
+    ranker = LogisticRanker().fit(X, [{"a"}, {"b"}] * 30)
+    model = Model(ranker, Preparation(X.shape[1], encoder=encoder))
+    model.save(path)
+    theirs = load_file(path)
+    assert "hatredöljy".encode() in b"".join(array.tobytes() for array in theirs.values())
+    with safe_open(path, framework="np") as file:
+        assert '"hat"' not in file.metadata()["state"]
+    again = Model.load(path)
+    assert again.preparation == model.preparation
+    rows = again.preparation.encoder.transform({"t": texts})
+    assert np.array_equal(again.scores(rows), model.scores(X))
+
+
+def test_a_file_that_lacks_an_array_kept_beside_the_ranker_is_refused(path):
+    save(fitted("LogisticRanker"), path, extra={"words": np.arange(3)})
+    _, extra = load_with_extra(path)
+    assert extra["words"].tolist() == [0, 1, 2]
+    arrays, strings = read_arrays(path, mapped=False)
+    del arrays["extra.0"]
+    write_arrays(path, arrays, strings)
+    with pytest.raises(ModelFileError, match="its state is not that of a ranker"):
+        load(path)
 
 
 class TestLayout:
@@ -285,6 +316,116 @@ def test_a_right_checksum_is_not_enough(path, change, problem):
     forged(path, change)
     with pytest.raises(ModelFileError, match=problem):
         load(path)
+
+
+NASTY = [None, True, -1, 0, 10**30, 1e308, float("nan"), float("-inf"), "x", "", [], [[1], 2], {}]
+
+
+def leaves(value, place=()):
+    """Yield where each value of a state stands, those of longer lists at their ends only."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*place, key))
+    elif isinstance(value, list):
+        for i in sorted({0, len(value) - 1} & set(range(len(value)))):
+            yield from leaves(value[i], (*place, i))
+    yield place
+
+
+def exchanged(state, place, value):
+    if not place:
+        return value
+    changed = json.loads(json.dumps(state))
+    target = changed
+    for step in place[:-1]:
+        target = target[step]
+    target[place[-1]] = value
+    return changed
+
+
+def ranks_or_refuses(path):
+    """Load and rank: what is loaded must rank rows as any ranker does, or say that it cannot."""
+    try:
+        ranker = load(path)
+    except ModelFileError:
+        return False
+    try:
+        assert ranker.rank(X[:2]).shape == (2, len(ranker.classes_))
+    except ValueError as error:  # other features than the file says, or a device not there
+        assert "features" in str(error) or "device" in str(error)  # noqa: PT017
+    return True
+
+
+@pytest.mark.parametrize("form", ["sets", "binary"])
+@pytest.mark.parametrize("name", STORED)
+def test_whatever_a_state_holds_is_refused_or_ranks(path, name, form):
+    save(fitted(name, form), path)
+    arrays, strings = read_arrays(path, mapped=False)
+    state = json.loads(strings["state"])
+    n_refused = 0
+    for number, place in enumerate(leaves(state)):
+        for value in NASTY[number % 3 :: 3]:
+            strings["state"] = json.dumps(exchanged(state, place, value))
+            write_arrays(path, arrays, strings)
+            n_refused += not ranks_or_refuses(path)
+    assert n_refused > 20
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_whatever_arrays_a_file_holds_is_refused_or_ranks(path, name):
+    save(fitted(name), path)
+    arrays, strings = read_arrays(path, mapped=False)
+    for key, array in arrays.items():
+        for forged in (
+            array[:0],
+            array[:-1],
+            array[None],
+            array.reshape(-1),
+            np.full_like(array, 120),
+            -array if array.dtype != bool else ~array,
+            np.full(array.shape, np.inf),
+        ):
+            write_arrays(path, {**arrays, key: forged}, strings)
+            ranks_or_refuses(path)
+
+
+@pytest.mark.parametrize("name", ["AdaBoostRanker", "LogisticRanker"])
+def test_a_small_file_takes_little_memory_whatever_it_promises(path, name):
+    forged(path, lambda a, s, t: put(t["values"], "n_features_in_", 10**8), name)
+    tracemalloc.start()
+    try:
+        model = Model.load(path, mmap=False)
+        Reader(model.preparation, may_miss=False)
+    except ModelFileError:
+        pass
+    finally:
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert most < 50e6
+
+
+def test_a_pipe_is_no_model_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="a pipe or a device"):
+        load(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="a pipe or a device"):
+        load("/dev/zero")
+
+
+def test_a_ranker_that_is_not_mapped_outlives_its_file(path):
+    ranker = fitted("LogisticRanker")
+    save(ranker, path)
+    kept = load(path, mmap=False)
+    path.write_bytes(b"")  # in place: a mapped array would end the process
+    assert np.array_equal(kept.rank(X), ranker.rank(X))
+
+
+def test_labels_of_two_levels_come_back(path):
+    columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])
+    ranker = LogisticRanker().fit(X, pd.DataFrame(MARKS, columns=columns))
+    save(ranker, path)
+    assert load(path).classes_.tolist() == columns.tolist()
+    assert load(path).rank(X[:3]).tolist() == ranker.rank(X[:3]).tolist()
 
 
 class TestRefusals:

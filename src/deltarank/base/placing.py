@@ -10,7 +10,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names
 
 from deltarank.base.chunked import dtype_of
-from deltarank.base.ranker import NO_ROW_COUNTS, canonical
+from deltarank.base.features import canonical, check_size
+from deltarank.base.ranker import NO_ROW_COUNTS
+from deltarank.core.arguments import refuse_hidden
 from deltarank.core.chunks import aligned_chunks, is_chunked, is_frame
 from deltarank.core.labels import LabelSets, label_sets, row_numbers
 from deltarank.core.weights import NO_PAIR_COUNTS, Weight, raw_weights
@@ -144,6 +146,7 @@ def _delayed_rows(
         weight=ranker.weight,
         finite="allow-nan" if ranker.accepts_missing_values else True,
         without_unknown=without_unknown,
+        largest=ranker._largest_feature(dtype_of(X)),
     )
     if pieces is not None:
         triples = [(x, y, piece) for (x, y, _), piece in zip(triples, pieces, strict=True)]
@@ -161,10 +164,13 @@ def _checked(
     weight: Weight,
     finite: Any,
     without_unknown: str | None,
+    largest: float,
 ) -> CheckedRows:
     options = {"ensure_min_samples": 0, "ensure_all_finite": finite, "input_name": "X"}
     try:
+        refuse_hidden(x, "X")
         X = canonical(check_array(x, accept_sparse="csr", dtype=dtype, **options))
+        check_size(X, largest, "the ranker")
         labels = _labels(y, n_labels, without_unknown)
         if labels.n_rows != X.shape[0]:
             raise ValueError(

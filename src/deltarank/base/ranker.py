@@ -2,12 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
@@ -15,12 +13,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from deltarank.base.features import canonical, check_size
+from deltarank.base.publishing import published_at_end
+from deltarank.base.scores import check_scores, check_top, select_in_threads
 from deltarank.base.targets import PREDICTIONS, Targets, read_targets
+from deltarank.core.arguments import refuse_hidden
 from deltarank.core.chunks import is_chunked
-from deltarank.core.kernels.top_labels import select_top
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.progress import progress
-from deltarank.core.threads import row_blocks, run
+from deltarank.core.threads import row_blocks
 from deltarank.core.weights import Weight, normalized, raw_weights
 from deltarank.metrics import rank_loss
 
@@ -63,6 +64,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     (False, True, True)
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = published_at_end(cls.fit)
+
     @property
     def accepts_missing_values(self) -> bool:
         """Whether NaN may stand in X."""
@@ -90,6 +96,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _scores(self, X: Any) -> NDArray[Any]:
         """Return the scores (n, m) of checked rows."""
 
+    def _label_scores(self, X: Any, first_row: int = 0) -> NDArray[Any]:
+        """Return the same, once it is sure that they can be ranked: finite, a column per label."""
+        n_labels = 1 if self._form == "binary" else len(self.classes_)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below, with the row
+            scores = self._scores(X)
+        return check_scores(scores, n_labels, first_row)
+
     def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
         """Check features; sparse ones become CSR, other numbers than float32 become float64."""
         if is_chunked(X):
@@ -97,6 +110,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 f"X is a Dask collection, which {type(self).__name__} does not take here; "
                 "LogisticRanker.fit and AdaBoostRanker.fit do, and X.compute() makes it an array"
             )
+        refuse_hidden(X, "X")
         checked = validate_data(
             self,
             X,
@@ -105,7 +119,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             dtype=(np.float64, np.float32),
             ensure_all_finite="allow-nan" if self.accepts_missing_values else True,
         )
+        if fitting:
+            check_size(checked, self._largest_feature(checked.dtype), type(self).__name__)
         return canonical(checked)
+
+    def _largest_feature(self, dtype: Any) -> float:
+        """Return the size of features beyond which a fit would overflow without a word."""
+        return float(np.inf)
 
     def _check_labels(self, Y: Any, n_rows: int) -> Targets:
         """Read labels and remember their names and form."""
@@ -125,7 +145,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         if is_chunked(X):
             return self._of_chunks(X, "decision_function")
-        scores = self._scores(self._check_rows(X))
+        scores = self._label_scores(self._check_rows(X))
         return scores[:, 0] if self._form == "binary" else scores
 
     def _of_chunks(self, X: Any, method: str) -> Any:
@@ -178,12 +198,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         n_rows = _num_samples(X)
         with progress("scoring", n_rows) as done:
             for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes_))):
-                yield rows, self._all_class_scores(_safe_indexing(X, rows))
+                yield rows, self._all_class_scores(_safe_indexing(X, rows), rows.start)
                 done(rows.stop)
 
-    def _all_class_scores(self, X: Any) -> NDArray[Any]:
+    def _all_class_scores(self, X: Any, first_row: int = 0) -> NDArray[Any]:
         """Return one score per class, also where two classes share one label."""
-        scores = self._scores(X)
+        scores = self._label_scores(X, first_row)
         if self._form == "binary" and len(self.classes_) == 2:
             return np.hstack([-scores, scores])
         return scores
@@ -197,7 +217,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if is_chunked(X):
             return self._of_chunks(X, "predict")
         X = self._check_rows(X)
-        scores = self._scores(X)
+        scores = self._label_scores(X)
         return PREDICTIONS[self._form](scores, self._relevance(scores) > 0.5, self.classes_)
 
     @available_if(lambda ranker: ranker.estimates_marginals)
@@ -210,7 +230,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         if is_chunked(X):
             return self._of_chunks(X, "marginal_weights")
-        return self._relevance(self._scores(self._check_rows(X)))
+        return self._relevance(self._label_scores(self._check_rows(X)))
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
         return expit(scores)
@@ -265,14 +285,6 @@ def constants_of(positives: NDArray[Any], n_counted: Any) -> NDArray[np.float64]
     return scores
 
 
-def canonical(X: Any) -> Any:
-    """Return X with columns of a CSR row in order and once each: passes and kernels rely on it."""
-    if sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
 def balanced(
     labels: LabelSets, weights: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -287,19 +299,3 @@ def balanced(
     costs[ranked] = (m - sizes) / sizes
     balanced[ranked] *= m / (2 * (m - sizes))
     return balanced, costs
-
-
-def select_in_threads(scores: NDArray[Any], ranked: NDArray[np.intp]) -> None:
-    """Write the best columns of each row of scores, rows shared out among threads."""
-    top = ranked.shape[1]
-    blocks = row_blocks(len(scores), 1024)
-    run([partial(select_top, scores[rows], top, ranked[rows]) for rows in blocks])
-
-
-def check_top(top: Any, n_labels: int) -> int:
-    """Return `top` as an integer, or refuse it."""
-    if not isinstance(top, int | np.integer) or isinstance(top, bool) or not 1 <= top <= n_labels:
-        raise ValueError(
-            f"top must be an integer from 1 to the number of labels, {n_labels}; got {top!r}"
-        )
-    return int(top)

@@ -10,7 +10,14 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from deltarank.core.labels import LabelSets, is_list_of_sets, label_sets
+from deltarank.core.arguments import refuse_hidden
+from deltarank.core.labels import (
+    LabelSets,
+    check_label_rows,
+    is_list_of_sets,
+    label_array,
+    label_sets,
+)
 
 
 class Targets(NamedTuple):
@@ -30,7 +37,9 @@ def read_targets(Y: Any, without_unknown: str | None = None) -> Targets:
     """
     if Y is None:
         raise ValueError("this ranker requires y to be passed, but the target y is None")
+    refuse_hidden(Y, "Y")
     if is_list_of_sets(Y):
+        check_label_rows(Y, "Y")
         classes = _sorted_names({label for row in Y for label in row})
         return Targets(label_sets(Y, classes=classes.tolist()), classes, "sets")
     if sparse.issparse(Y):
@@ -56,6 +65,7 @@ def _read_classes(y: NDArray[Any]) -> Targets:
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, positions = np.unique(y, return_inverse=True)
+    classes = label_array(classes)
     if len(classes) <= 2:
         relevant = positions == len(classes) - 1
         starts = np.concatenate([[0], np.cumsum(relevant)])
@@ -69,7 +79,7 @@ def _sorted_names(names: set[Any]) -> NDArray[Any]:
     if not names:
         raise ValueError("Y must hold at least one label; every label set is empty")
     try:
-        return np.array(sorted(names))
+        return label_array(sorted(names))
     except TypeError:
         raise ValueError(
             "label names must be all strings or all numbers, so that they have an order"

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.parameters import positive_integer
+from deltarank.base.publishing import published_stages
 from deltarank.base.ranker import Ranker, constant_scores, training_weights
 from deltarank.base.targets import Targets
 from deltarank.boosting.values import MOST_BINS
@@ -115,8 +116,8 @@ class StumpRanker(Ranker):
         1.0
         """
         self._check_numbers()
-        for _ in self._fit_rows(X, y, sample_weight, check_stages(stages, self.n_stumps)):
-            yield self
+        wanted = check_stages(stages, self.n_stumps)
+        yield from published_stages(self, lambda it: it._fit_rows(X, y, sample_weight, wanted))
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
         """Check and weigh the rows, and boost those that count."""

@@ -17,6 +17,7 @@ from deltarank.cli.fit import fit
 from deltarank.cli.rank import rank
 from deltarank.cli.reproduce import reproduce
 from deltarank.cli.serve import serve
+from deltarank.core.text import visible
 
 app = typer.Typer(
     add_completion=False,
@@ -37,12 +38,28 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _set_limit(context: typer.Context, option: typer.CallbackParam, value: int | None) -> None:
+    """Hand a limit to the readers, also those of processes that a command starts."""
+    if value is not None:
+        os.environ[f"DELTARANK_{str(option.name).upper()}"] = str(value)
+
+
 @app.callback()
 def deltarank(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    max_line: Annotated[
+        int | None,
+        typer.Option(min=1, callback=_set_limit, help="Most bytes of a line read; 64 MB."),
+    ] = None,
+    max_unpacked: Annotated[
+        int | None,
+        typer.Option(
+            min=1, callback=_set_limit, help="Most bytes a packed text unpacks to; 64 GB."
+        ),
+    ] = None,
 ) -> None:
     """Rank the labels of an item, most likely relevant first."""
 
@@ -51,7 +68,7 @@ def main() -> None:
     """Run the command; an expected error is one line and exit status 1, not a traceback."""
     # Printed only after the error is freed, and with it all the memory its traceback held.
     problem = _run()
-    typer.echo(f"deltarank: {problem}", err=True)
+    typer.echo(visible(f"deltarank: {problem}"), err=True)
     raise SystemExit(1)
 
 

@@ -1,5 +1,7 @@
 """The command ``compare``: several rankers on the same rows."""
 
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
@@ -17,6 +19,18 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 DEFAULT_FOLDS = 5
 DEFAULT = "logistic,pairwise,adaboost"
+# By the time that fits take, on most data.
+CHEAPEST_FIRST = (
+    "logistic",
+    "lllr",
+    "adaboost",
+    "pairwise",
+    "adaboost-mh",
+    "adaboost-mr",
+    "kernel",
+)
+# On more sparse features boosted stumps take hours, and linear rankers rank text better.
+MOST_BOOSTED_FEATURES = 2000
 
 
 def compare(
@@ -40,6 +54,14 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the rows (.jsonl) and a figure (.svg).")
     ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            show_default=False,
+            help="Minutes after which no further fit is begun; the rankers done by then are shown.",
+        ),
+    ] = None,
     tune: options.Tune = None,
     weight: options.RowWeight = "rank",
     source_format: options.Format = None,
@@ -51,13 +73,15 @@ def compare(
     ignore: options.Ignore = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
+    memory: options.Memory = None,
 ) -> None:
     """Compare rankers by their rank loss on held-out rows.
 
     Every ranker is fitted to the same rows and judged row by row. Intervals of 95% come from a
     bootstrap over rows, paired for differences; p is from Wilcoxon's signed-rank test of the
     differences. In cross-validation folds share training rows, so take intervals and p as a guide.
-    A fair comparison tunes all rankers: --tune takes longer.
+    A fair comparison tunes all rankers: --tune takes longer. Each ranker is told as soon as it is
+    done, the cheapest first; after an interruption those that are done are shown.
 
     \b
     Examples:
@@ -78,7 +102,9 @@ def compare(
     if out is not None:
         require_folder(out)
     parts, where = _split(data, test, folds, reading, seed)
-    rows = _judge(parts, recipes, reading, settings)
+    if rankers == DEFAULT:
+        recipes = {name: recipes[name] for name in _without_boosting(list(recipes), parts)}
+    rows = _judge(parts, recipes, reading, settings, budget)
     n_rows = sum(part.Y.shape[0] for part in parts)
     show(rows, f"Rank loss on {n_rows} rows ({where}); difference from {rows[0]['ranker']}")
     if out is not None:
@@ -130,47 +156,116 @@ def _split(
     return parts, f"{len(parts)} folds of {source}"
 
 
+class Judged(NamedTuple):
+    """Losses of a ranker on all held-out rows, and the seconds its fits took."""
+
+    losses: "NDArray[Any]"
+    seconds: float
+
+
 def _judge(
-    parts: list[Part], recipes: "dict[str, Recipe]", reading: options.Reading, settings: "Settings"
+    parts: list[Part],
+    recipes: "dict[str, Recipe]",
+    reading: options.Reading,
+    settings: "Settings",
+    budget: float | None,
 ) -> list[Row]:
-    """Fit each ranker to each part; return one row per ranker: its losses on held-out rows."""
-    import numpy as np
+    """Fit one ranker after the other, the cheapest first; return one row for each that was done.
 
-    from deltarank.cli.training import fit_prepared, is_tuned, prepare
+    Each is told as soon as it is done. When time is up, or the command is interrupted, those that
+    are done are kept.
+    """
+    from deltarank.cli.inputs import note
+    from deltarank.cli.training import is_tuned
     from deltarank.core.progress import progress
-    from deltarank.metrics import rank_loss
 
-    n_rows = sum(part.Y.shape[0] for part in parts)
-    losses = {name: np.empty(n_rows) for name in recipes}
-    seconds = dict.fromkeys(recipes, 0.0)
-    jobs = [(part, name) for part in parts for name in recipes]
-    with progress("comparing", len(jobs)) as done:
+    judged: dict[str, Judged] = {}
+    until = None if budget is None else time.monotonic() + 60 * budget
+    by_cost = sorted(recipes, key=CHEAPEST_FIRST.index)
+    with progress("comparing", len(by_cost)) as done, suppress(_Enough):
         done.each = 1
-        for count, (part, name) in enumerate(jobs, start=1):
-            preparation = prepare(part.train, recipes[name].scale, reading, 0)
-            model, spent = fit_prepared(part.train, preparation, name, recipes[name], settings)
-            scores = model.scores(preparation.transform(part.X))
-            losses[name][part.numbers] = rank_loss(part.Y, scores, per_instance=True)
-            seconds[name] += spent
+        for count, name in enumerate(by_cost, start=1):
+            try:
+                judged[name] = _judge_one(name, recipes[name], parts, reading, settings, until)
+            except (KeyboardInterrupt, _Enough):
+                if not judged:
+                    raise
+                left = ", ".join(by_cost[count - 1 :])
+                note(f"stopped before these were done: {left}")
+                raise _Enough from None
+            mean, spent = judged[name].losses.mean(), judged[name].seconds
+            note(f"{name}: rank loss {mean:.4f}, fitted in {spent:.1f} s")
             done(count)
-    first = next(iter(losses.values()))
+    if not judged:
+        raise ValueError(
+            f"--budget of {budget:g} minutes was not enough for {by_cost[0]}, the cheapest; "
+            "allow more, or compare on fewer rows or folds"
+        )
+    # In the order they were named; compared with the first of those that were done.
+    names = [name for name in recipes if name in judged]
+    first = judged[names[0]].losses
     return [
-        _row(name, is_tuned(recipe, settings), losses[name], first, seconds[name], settings.seed)
-        for name, recipe in recipes.items()
+        _row(name, is_tuned(recipes[name], settings), judged[name], first, settings.seed)
+        for name in names
     ]
 
 
-def _row(
+class _Enough(Exception):  # noqa: N818  not an error
+    """Time is up, or the user has seen enough."""
+
+
+def _judge_one(
     name: str,
-    tuned: bool,
-    losses: "NDArray[Any]",
-    first: "NDArray[Any]",
-    seconds: float,
-    seed: int,
-) -> Row:
+    recipe: "Recipe",
+    parts: list[Part],
+    reading: options.Reading,
+    settings: "Settings",
+    until: float | None,
+) -> Judged:
+    """Fit a ranker to each part, unless it is too late."""
+    import numpy as np
+
+    from deltarank.cli.training import fit_prepared, prepare
+    from deltarank.core.progress import progress
+    from deltarank.metrics import rank_loss
+
+    losses, seconds = np.empty(sum(part.Y.shape[0] for part in parts)), 0.0
+    with progress(f"comparing {name}", len(parts)) as done:
+        done.each = 1
+        for count, part in enumerate(parts, start=1):
+            if until is not None and time.monotonic() > until:
+                raise _Enough
+            preparation = prepare(part.train, recipe.scale, reading, 0)
+            model, spent = fit_prepared(part.train, preparation, name, recipe, settings)
+            scores = model.scores(preparation.transform(part.X))
+            losses[part.numbers] = rank_loss(part.Y, scores, per_instance=True)
+            seconds += spent
+            done(count)
+    return Judged(losses, seconds)
+
+
+def _without_boosting(rankers: list[str], parts: list[Part]) -> list[str]:
+    """Leave boosting out of the default where text would make it take hours, and say so."""
+    from scipy import sparse
+
+    from deltarank.cli.inputs import note
+
+    X = parts[0].train.X
+    if not sparse.issparse(X) or X.shape[1] <= MOST_BOOSTED_FEATURES:
+        return rankers
+    kept = [name for name in rankers if not name.startswith("adaboost")]
+    note(
+        f"boosted stumps are left out of the default comparison on {X.shape[1]} sparse features; "
+        f"--rankers {DEFAULT} takes them in"
+    )
+    return kept
+
+
+def _row(name: str, tuned: bool, judged: Judged, first: "NDArray[Any]", seed: int) -> Row:
     """Summarise the losses of a ranker, and how they differ from those of the first one."""
     from deltarank.core.statistics import paired_bootstrap, wilcoxon_p
 
+    losses, seconds = judged
     loss = paired_bootstrap(losses, 0.0, random_state=seed)
     difference = paired_bootstrap(losses, first, random_state=seed)
     return {

@@ -6,11 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from deltarank.cli import options
+from deltarank.core.files import refuse_device
 
 
 def fit(
     data: options.TrainingData,
-    model: Annotated[Path, typer.Option("--model", "-m", help="Model file to write.")],
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="Model file to write.", show_default=False)
+    ] = None,
     ranker: Annotated[options.RankerName, typer.Option(help="Which ranker.")] = "logistic",
     tune: options.Tune = None,
     penalty: options.Penalty = None,
@@ -25,6 +28,10 @@ def fit(
     ignore: options.Ignore = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
+    memory: options.Memory = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show how each column is read.")
+    ] = False,
 ) -> None:
     """Fit a ranker to a file and save it as a model file.
 
@@ -34,11 +41,14 @@ def fit(
     \b
     Examples:
       deltarank fit recipes.csv --model recipes.delta
+      deltarank fit recipes.csv --dry-run
       deltarank fit films.csv --label-list genres --separator '|' --model films.delta
       deltarank fit genes.arff --labels -14 --ranker adaboost --tune --model genes.delta
       deltarank fit yeast --ranker kernel --model yeast.delta
     """
+    from deltarank.cli.columns import column_rows, note_columns
     from deltarank.cli.inputs import note, read_training
+    from deltarank.cli.show import show
     from deltarank.cli.training import Settings, chosen, find_recipe, fit_prepared, prepare
 
     reading = options.Reading(
@@ -46,27 +56,35 @@ def fit(
     )
     settings = Settings(tune, penalty, rounds, weight, seed)
     recipe = find_recipe(ranker, settings)
-    _require_writable(model)
+    if dry_run:
+        show(column_rows(*read_training(data, reading, seed=seed)), "columns")
+        return
+    path = _require_writable(model)
     rows, first_number = read_training(data, reading, seed=seed)
     preparation = prepare(rows, recipe.scale, reading, first_number)
+    note_columns(column_rows(rows, first_number))
     fitted, seconds = fit_prepared(rows, preparation, ranker, recipe, settings)
-    fitted.save(model)
+    fitted.save(path)
     n_rows, n_features = rows.X.shape
     note(
         f"fitted {type(fitted.ranker).__name__} to {n_rows} rows, {n_features} features and "
         f"{rows.Y.shape[1]} labels in {seconds:.1f} s; {describe(chosen(fitted.ranker))}"
     )
-    note(f"wrote {model}")
+    note(f"wrote {path}")
 
 
-def _require_writable(path: Path) -> None:
+def _require_writable(path: Path | None) -> Path:
     """Fail before the work, not after it, if the model cannot be written."""
+    if path is None:
+        raise typer.BadParameter("--model must name the model file to write")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise IsADirectoryError(21, "Is a directory")
+        refuse_device(path)
     except OSError as error:
         raise ValueError(f"--model must name a file to write; {path}: {error.strerror}") from None
+    return path
 
 
 def describe(values: dict[str, Any]) -> str:

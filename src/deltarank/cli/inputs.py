@@ -4,7 +4,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import typer
 from scipy import sparse
 
 from deltarank.cli.options import Reading
+from deltarank.core.text import visible
 from deltarank.datasets import CATALOGUE, Data, Preparation, detect_format, load, read
 from deltarank.datasets.preparation import NUMBERED
 
@@ -31,7 +32,7 @@ class Rows:
 
 def note(text: str) -> None:
     """Tell the user something on standard error, apart from the data."""
-    typer.echo(text, err=True)
+    typer.echo(visible(text), err=True)
 
 
 def read_file(path: Path, reading: Reading) -> Data:
@@ -166,9 +167,16 @@ def is_catalogued(source: str) -> bool:
 
 @contextmanager
 def _as_file(source: str) -> Iterator[Path]:
-    """Give the file; standard input is copied to a temporary one."""
-    if source != STDIN:
-        path = Path(source)
+    """Give the file; what can be read only once, as a pipe, is copied to a temporary one."""
+    path = Path(source)
+    if source == STDIN:
+        if sys.stdin is None:
+            raise ValueError("standard input is closed; give a file, or data on standard input")
+        given: Any = nullcontext(sys.stdin.buffer)
+        name = "standard input"
+    elif path.is_fifo() or path.is_char_device():
+        given, name = path.open("rb"), source
+    else:
         if not path.exists() and path.name == source and not path.suffix:
             raise ValueError(
                 f"no file and no data set of the catalogue is called {source!r}; "
@@ -178,12 +186,12 @@ def _as_file(source: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stdin")
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
+        with given as content, path.open("wb") as file:
+            shutil.copyfileobj(content, file)
         try:
             yield path
         except ValueError as error:
-            raise ValueError(str(error).replace(str(path), "standard input")) from None
+            raise ValueError(str(error).replace(str(path), name)) from None
 
 
 def _read(path: Path, name: str | None, options: dict[str, Any]) -> Data:

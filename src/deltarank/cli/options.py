@@ -80,6 +80,24 @@ Threads = Annotated[
 ]
 
 
+def _set_memory(amount: str | None) -> None:
+    if amount is not None:
+        from deltarank.core.memory import VARIABLE, to_bytes
+
+        os.environ[VARIABLE] = str(to_bytes(amount, "--memory"))
+
+
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        callback=_set_memory,
+        show_default=False,
+        help="Memory for working, such as 2G, beside data and model; a third of what is free by "
+        "default.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the options say a file is to be read."""

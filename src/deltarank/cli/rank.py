@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from deltarank.storage.prepared import Model, Ranking
 
 ROWS_PER_TABLE = 1000
+# What a formula of a spreadsheet begins with.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def rank(
@@ -23,10 +25,11 @@ def rank(
     data: options.NewData,
     top: Annotated[int, typer.Option(min=1, help="How many labels per row, at most.")] = 5,
     output: Annotated[
-        Literal["table", "jsonl", "csv"] | None,
+        Literal["table", "jsonl", "csv", "csv-safe"] | None,
         typer.Option(
             "--format",
-            help="By default a table on a terminal, JSON lines in a pipe.",
+            help="By default a table on a terminal, JSON lines in a pipe; csv-safe is for "
+            "spreadsheets: no label is a formula.",
             show_default=False,
         ),
     ] = None,
@@ -62,12 +65,17 @@ def rank(
 
 def _rankings(model: "Model", blocks: Iterable[Any], top: int) -> "Iterator[Ranking]":
     """Yield the best labels of each row; a block is freed before the next is read."""
+    from deltarank.core.scores import RowError
+
     n_before = 0
-    for X in blocks:
-        for row, labels, scores in model.rankings(X, top):
-            yield n_before + row, labels, scores
-        n_before += X.shape[0]
-        del X
+    try:
+        for X in blocks:
+            for row, labels, scores in model.rankings(X, top):
+                yield n_before + row, labels, scores
+            n_before += X.shape[0]
+            del X
+    except RowError as error:
+        raise RowError(n_before + error.row, error.problem) from None
 
 
 def _write_json_lines(rankings: "Iterator[Ranking]", out: TextIO) -> None:
@@ -76,13 +84,24 @@ def _write_json_lines(rankings: "Iterator[Ranking]", out: TextIO) -> None:
         out.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _write_csv(rankings: "Iterator[Ranking]", out: TextIO) -> None:
+def _write_csv(
+    rankings: "Iterator[Ranking]", out: TextIO, written: Callable[[Any], Any] = lambda label: label
+) -> None:
     writer = csv.writer(out, lineterminator="\n")
     for row, labels, scores in rankings:
         if row == 0:  # only once there is a row to write
             writer.writerow(["row", "place", "label", "score"])
         for place, (label, score) in enumerate(zip(labels, scores, strict=True), start=1):
-            writer.writerow([row, place, label, round(score, 6)])
+            writer.writerow([row, place, written(label), round(score, 6)])
+
+
+def _write_safe_csv(rankings: "Iterator[Ranking]", out: TextIO) -> None:
+    """Write CSV in which labels that a spreadsheet would run as formulas begin with a quote."""
+
+    def harmless(label: Any) -> Any:
+        return f"'{label}" if isinstance(label, str) and label.startswith(_FORMULA) else label
+
+    _write_csv(rankings, out, harmless)
 
 
 def _write_table(rankings: "Iterator[Ranking]", out: TextIO) -> None:
@@ -100,7 +119,8 @@ def _write_table(rankings: "Iterator[Ranking]", out: TextIO) -> None:
             table.add_column("row", justify="right")
             for place in range(1, len(labels) + 1):
                 table.add_column(str(place))
-        shown = [f"{label} {cell(round(s, 2))}" for label, s in zip(labels, scores, strict=True)]
+        pairs = zip(labels, scores, strict=True)
+        shown = [f"{cell(str(label))} {cell(round(s, 2))}" for label, s in pairs]
         table.add_row(str(row), *shown)
         if table.row_count == ROWS_PER_TABLE:
             console.print(table)
@@ -113,4 +133,5 @@ WRITERS: dict[str, Callable[["Iterator[Ranking]", TextIO], None]] = {
     "table": _write_table,
     "jsonl": _write_json_lines,
     "csv": _write_csv,
+    "csv-safe": _write_safe_csv,
 }

@@ -12,9 +12,8 @@ from deltarank.cli import options
 # Connections that wait while all threads rank; any more are answered at once with status 503.
 MOST_CONNECTIONS = 1000
 SERVER: dict[str, Any] = {
-    "log_level": "warning",
+    "log_level": "error",  # clients could fill a log with warnings
     "timeout_keep_alive": 5,
-    "limit_concurrency": MOST_CONNECTIONS,
     "server_header": False,
 }
 
@@ -30,6 +29,9 @@ def serve(
     ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Most items per request.")] = 1000,
     max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes per request.")] = 1 << 20,
+    max_labels: Annotated[
+        int, typer.Option(min=1, help="Most labels per answer: items times top.")
+    ] = 100_000,
     timeout: Annotated[
         float, typer.Option(min=0.01, help="Most seconds for a request to come, and to be ranked.")
     ] = 10.0,
@@ -52,6 +54,7 @@ def serve(
         import uvicorn
 
         from deltarank.serving.app import create_app
+        from deltarank.serving.connections import watched_protocol
     except ImportError as error:
         raise ImportError(
             "serving needs FastAPI and uvicorn: pip install 'deltarank[serve]'"
@@ -60,14 +63,34 @@ def serve(
     from deltarank.serving.examples import read_examples
     from deltarank.serving.service import Limits, Service
 
-    service = Service.load(model, Limits(max_rows, max_bytes, timeout))
+    service = Service.load(model, Limits(max_rows, max_bytes, timeout, max_labels))
     if examples is not None:
         service = replace(service, examples=read_examples(examples, service.model.preparation))
     service.warm_up()
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     note(f"serving {model} at http://{shown}:{listener.getsockname()[1]}")
-    uvicorn.Server(uvicorn.Config(create_app(service), **SERVER)).run(sockets=[listener])
+    most = _most_connections()
+    protocol = watched_protocol(timeout, most)
+    settings = uvicorn.Config(
+        create_app(service),
+        http=protocol,
+        limit_concurrency=most,
+        backlog=most // 8,  # as many are accepted at once, some times before one can be closed
+        ws="none",
+        **SERVER,
+    )
+    uvicorn.Server(settings).run(sockets=[listener])
+
+
+def _most_connections() -> int:
+    """Return how many connections there may be: each takes one of the files a process may open."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return MOST_CONNECTIONS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if soft < 0 else max(8, min(MOST_CONNECTIONS, soft // 2))
 
 
 def _listen(host: str, port: int) -> socket.socket:

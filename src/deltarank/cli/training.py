@@ -5,12 +5,12 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import typer
 
 from deltarank.cli.inputs import note
 from deltarank.cli.options import Reading
 from deltarank.core.choices import choose
+from deltarank.core.labels import label_array
 from deltarank.core.progress import progress
 from deltarank.core.weights import WEIGHTS
 from deltarank.datasets import Data, Preparation
@@ -93,15 +93,18 @@ def fit_prepared(
     data: Data, preparation: Preparation, name: str, recipe: Recipe, settings: Settings
 ) -> Fitted:
     """Fit a ranker; its labels get the names they have in the file."""
+    from deltarank.cli.plan import note_end_of_grid, planned
+
     X = preparation.transform(data.X)
     began = time.perf_counter()
     fitting = progress(f"fitting {name}", 1.0)
     with warnings.catch_warnings(record=True) as caught, fitting as done:
         warnings.simplefilter("always")
         done.each = 1.0
-        ranker = final_ranker(make(recipe, settings).fit(X, data.Y))
+        ranker = final_ranker(planned(name, recipe, settings, X, data.Y).fit(X, data.Y))
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"note: {name}: {message}")
+    note_end_of_grid(ranker)
     if data.label_names is not None:
-        ranker.classes_ = np.array(data.label_names)
+        ranker.classes_ = label_array(data.label_names)
     return Fitted(Model(ranker, preparation), time.perf_counter() - began)

@@ -98,6 +98,9 @@ def read_arrays(
     error : type of ArrayFileError
         What to raise for a file that is refused.
     """
+    # A pipe would be waited for, and a device may have no end.
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise error(path, f"not a {error.kind}: a pipe or a device, not a file on a disk")
     content = _content(path, mapped)
     try:
         return _parse(content, error.kind)
@@ -110,7 +113,12 @@ def join_sparse(arrays: Arrays, name: str, kind: Any, shape: tuple[int, int]) ->
 
     Raises ValueError where they are the parts of no such matrix.
     """
-    matrix = kind(tuple(arrays.pop(f"{name}.{part}") for part in _SPARSE_PARTS), shape=shape)
+    parts = [arrays.pop(f"{name}.{part}") for part in _SPARSE_PARTS]
+    _, indices, starts = parts
+    # SciPy's own check trusts these.
+    if not all(part.dtype.kind in "iu" for part in parts[1:]) or starts[-1:] != len(indices):
+        raise ValueError(f"{name} must have places that are integers, as many as its starts say")
+    matrix = kind(tuple(parts), shape=shape)
     matrix.check_format(full_check=True)
     return matrix
 

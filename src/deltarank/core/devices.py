@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.core.labels import LabelSets
+from deltarank.core.scores import check_finite
 
 MISSING_TORCH = "device= needs PyTorch: pip install 'deltarank[gpu]'"
 # Products of so many multiplications are not worth the way to a device and back.
@@ -87,10 +88,11 @@ def device_ranking(
     X: Any, coef: NDArray[Any], intercept: NDArray[Any], top: int, device: Any
 ) -> NDArray[np.intp]:
     """Return the columns of the best scores (n, top), ties in column order; only these travel."""
-    best = [
-        scores.sort(dim=1, descending=True, stable=True).indices[:, :top].cpu().numpy()
-        for scores in _chunks(X, coef, intercept, device)
-    ]
+    best: list[NDArray[Any]] = []
+    for scores in _chunks(X, coef, intercept, device):
+        if not bool(scores.isfinite().all()):
+            check_finite(scores.cpu().numpy(), sum(len(rows) for rows in best))
+        best.append(scores.sort(dim=1, descending=True, stable=True).indices[:, :top].cpu().numpy())
     return np.concatenate(best).astype(np.intp, copy=False)
 
 

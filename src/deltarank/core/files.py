@@ -1,9 +1,11 @@
 """Files that are either whole or not there."""
 
+import errno
 import glob
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,14 +25,18 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write so that a crash, a full disk or a reader never meets half of it.
 
     What is written goes to a temporary file beside it, is forced to disk, and then takes the name.
-    Temporary files of writers of the same name that were killed are removed.
+    Temporary files of writers of the same name that were killed are removed. A link stays a link to
+    the new file, which has the mode of the old one; a device or a pipe is refused.
     """
+    path = Path(os.path.realpath(path))
+    refuse_device(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(path)
     handle, temporary = _new_file(path)
     try:
         with named_errors(path), os.fdopen(handle, "wb") as file:
             yield file
+            _keep_mode(path, temporary)
             file.flush()
             os.fsync(file.fileno())
             if fcntl is None:
@@ -41,10 +47,89 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def refuse_device(path: Path) -> None:
+    """Refuse what no file may take the place of, such as /dev/null.
+
+    Examples
+    --------
+    >>> refuse_device(Path("/dev/null"))
+    Traceback (most recent call last):
+    OSError: [Errno 22] Is a device or a pipe, which a file must not replace: '/dev/null'
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        problem = "Is a device or a pipe, which a file must not replace"
+        raise OSError(errno.EINVAL, problem, str(path))
+
+
+def _keep_mode(path: Path, temporary: Path) -> None:
+    """Give a new file the mode of the one that it will replace."""
+    with suppress(OSError):  # there is none, or somebody else's
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file at once, whole or not at all: see `whole_file`."""
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_new(path: Path, content: str) -> None:
+    """Write a small file, whole, unless there is one of that name: then that one stays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "owner")
+    >>> write_new(path, "first"), write_new(path, "second"), path.read_text()
+    (None, None, 'first')
+    """
+    _remove_unfinished(path)
+    handle, temporary = _new_file(path)
+    try:
+        with named_errors(path), os.fdopen(handle, "wb") as file:
+            file.write(content.encode())
+            file.flush()
+            os.fsync(file.fileno())
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return
+            except OSError:  # a file system without links
+                path.write_text(content)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[bool]:
+    """Hold a folder for this process and thread alone; give whether nobody else holds it.
+
+    The system lets go when the process ends, however it ends. Where there are no locks, as on
+    Windows and some network file systems, everybody holds it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with locked_folder(folder) as first, locked_folder(folder) as second:
+    ...     first, second
+    (True, False)
+    """
+    if fcntl is None:
+        yield True
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        except OSError:  # no locks here
+            yield True
+        else:
+            yield True
+    finally:
+        os.close(handle)
 
 
 @contextmanager

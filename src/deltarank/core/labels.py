@@ -1,6 +1,6 @@
 """Label sets in one form: whatever Y is given as, kernels see lists of relevant labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.core.arguments import refuse_hidden
 from deltarank.core.kernels.dense_labels import list_marked
 
 FORMS = "a zero-one array or sparse matrix with one column per label, or a list of label sets"
+
+# Characters of a name beyond which rankings would be mostly padding.
+LONGEST_NAME = 64
 
 
 class LabelSets(NamedTuple):
@@ -126,6 +130,7 @@ def label_sets(
     >>> label_sets([[1, np.nan, 0]]).unknown.members
     array([1], dtype=int32)
     """
+    refuse_hidden(Y, argument)
     if classes is not None:
         n_labels = _agreeing(len(classes), n_labels, "classes")
     if sparse.issparse(Y):
@@ -154,17 +159,51 @@ def is_list_of_sets(Y: Any) -> bool:
     """Tell a list of label collections from a matrix written as nested lists.
 
     Lists of equal length that hold only 0, 1 and NaN are a matrix; sets and ragged lists never are.
+    Nor are collections among other things: `check_label_rows` says what is wrong with those.
     """
     if not isinstance(Y, list | tuple) or len(Y) == 0:
         return False
-    if any(isinstance(row, set | frozenset) for row in Y):
+    if any(isinstance(row, set | frozenset | Mapping) for row in Y):
         return True
-    if not all(isinstance(row, list | tuple | np.ndarray) for row in Y):
-        return False
+    listed = [isinstance(row, list | tuple | np.ndarray) for row in Y]
+    if not all(listed):
+        return any(listed)
     lengths = {len(row) for row in Y}
     return len(lengths) > 1 or any(
         value not in (0, 1) and value == value for row in Y for value in row
     )
+
+
+def label_array(names: Any) -> NDArray[Any]:
+    """Return names as an array; long ones as objects, as NumPy gives every cell the longest width.
+
+    Examples
+    --------
+    >>> label_array(["a", "bc"]).dtype, label_array(["a", "x" * 5000]).dtype
+    (dtype('<U2'), dtype('O'))
+    """
+    array = np.asarray(names)
+    return array.astype(object) if array.dtype.itemsize > LONGEST_NAME * 4 else array
+
+
+def check_label_rows(Y: Sequence[Any], argument: str) -> None:
+    """Refuse rows that are no collections of labels, and labels that are no names or numbers.
+
+    A string would be taken for its letters, a mapping for its keys, and True for the label 1.
+    """
+    for i, row in enumerate(Y):
+        if isinstance(row, str | bytes | Mapping) or not isinstance(row, Iterable):
+            raise ValueError(
+                f"{argument} must hold a set or list of labels in every row; row {i} is {row!r}"
+                + (f" (write {[row]!r} for one label)" if isinstance(row, str) else "")
+            )
+        for label in row:
+            is_number = isinstance(label, int | float | np.number) and label == label
+            if not (isinstance(label, str) or (is_number and not isinstance(label, bool))):
+                raise ValueError(
+                    f"{argument} must hold labels that are strings or numbers; got {label!r} in "
+                    f"row {i}"
+                )
 
 
 def _as_array(Y: Any, argument: str) -> NDArray[Any]:
@@ -255,6 +294,7 @@ def _from_sets(
             f"{argument} is a list of label sets, so the number of labels is unknown; "
             "pass a zero-one matrix or name the labels with classes="
         )
+    check_label_rows(Y, argument)
     names = range(n_labels) if classes is None else list(classes)
     column_of = {name: column for column, name in enumerate(names)}
     rows = []
@@ -266,8 +306,6 @@ def _from_sets(
             raise ValueError(
                 f"{argument} holds the unknown label {unknown} in row {i}; labels must be {wanted}"
             ) from None
-        except TypeError:
-            raise ValueError(f"{argument} must be {FORMS}; row {i} is {labels!r}") from None
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     members = np.array([label for row in rows for label in row], dtype=np.int32)
     return LabelSets(starts, members, n_labels)
@@ -275,6 +313,7 @@ def _from_sets(
 
 def row_numbers(values: Any, n_rows: int, argument: str, *, of: str = "row") -> NDArray[np.float64]:
     """Check a vector of finite, non-negative numbers, one a row (or label: say so with `of`)."""
+    refuse_hidden(values, argument)
     array = np.asarray(values)
     if array.dtype.kind not in "buif":
         raise ValueError(f"{argument} must be numbers; got values of type {array.dtype}")

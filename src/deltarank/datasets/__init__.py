@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deltarank.datasets.readers.formats import detect_format, read
     from deltarank.datasets.scaling import Scaler
     from deltarank.datasets.synthetic import BayesRisk, SyntheticModel
+    from deltarank.datasets.text.vectorizer import TextVectorizer
     from deltarank.datasets.writers import write, write_libsvm, write_xmc
 
 # Loaded on first use: a list of data sets needs no compiler, and a reader no statistics.
@@ -29,6 +30,7 @@ _HOME = {
     "Scaler": "scaling",
     "Split": "loading",
     "SyntheticModel": "synthetic",
+    "TextVectorizer": "text.vectorizer",
     "detect_format": "readers.formats",
     "example_rows": "example",
     "load": "loading",
@@ -51,6 +53,7 @@ __all__ = [
     "Scaler",
     "Split",
     "SyntheticModel",
+    "TextVectorizer",
     "detect_format",
     "example_rows",
     "load",

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +17,16 @@ VARIABLE = "DELTARANK_DATA"
 
 
 def folders() -> list[Path]:
-    """Return where files are looked for: the folder in DELTARANK_DATA, then the user's cache."""
+    """Return where files are looked for: the folder in DELTARANK_DATA, then the user's cache.
+
+    A user without a home has no cache but one among temporary files.
+    """
     named = os.environ.get(VARIABLE)
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    cache = Path(home).expanduser() / "deltarank"
+    try:
+        cache = Path(home).expanduser() / "deltarank"
+    except RuntimeError:
+        cache = Path(tempfile.gettempdir(), "deltarank")
     return [Path(named), cache] if named else [cache]
 
 

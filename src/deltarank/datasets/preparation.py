@@ -115,6 +115,11 @@ class Preparation:
             return list(self.names)
         return [str(self.first_number + j) for j in range(self.n_features)]
 
+    def _n_named(self) -> int:
+        """Return how many features there are by their names; numbers name any."""
+        named = self.names if self.encoder is None else self.encoder.feature_names()
+        return self.n_features if named is None else len(named)
+
     def read(self, path: str | PathLike[str], *, format: str | None = None, **options: Any) -> Data:
         """Read rows with the features of training, as `transform` wants them.
 
@@ -178,12 +183,12 @@ class Preparation:
             X = sparse.csr_array((X.data, X.indices, X.indptr), (X.shape[0], self.n_features))
         return X.toarray() if self.dense and sparse.issparse(X) else X
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the preparation as dicts, lists, strings and numbers."""
+    def to_json(self, *, packed: bool = False) -> dict[str, Any]:
+        """Return the preparation as dicts, lists, strings and numbers; `packed` as in `Encoder`."""
         return {
             "n_features": self.n_features,
             "dense": self.dense,
-            "encoder": None if self.encoder is None else self.encoder.to_json(),
+            "encoder": None if self.encoder is None else self.encoder.to_json(packed=packed),
             "names": None if self.names is None else list(self.names),
             "first_number": self.first_number,
             "scaler": None if self.scaler is None else self.scaler.to_json(),
@@ -216,7 +221,9 @@ class Preparation:
             or not isinstance(self.label_list, str | None)
             or not isinstance(self.separator, str)
             or not all(isinstance(name, str) for name in self.names or ())
-            or len(self.feature_names()) != self.n_features
+            or self.first_number < 0
+            or not self.separator
+            or self._n_named() != self.n_features
             or (self.scaler is not None and max(self.scaler.columns, default=0) >= self.n_features)
         ):
             raise ValueError("a preparation of a model file is damaged")

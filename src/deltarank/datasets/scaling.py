@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.core.scores import RowError
+
 
 @dataclass(frozen=True)
 class Scaler:
@@ -59,7 +61,13 @@ class Scaler:
         if not self.columns:
             return X
         columns = np.asarray(self.columns)
-        scaled = (_columns_of(X, columns) - np.asarray(self.means)) / np.asarray(self.scales)
+        with np.errstate(over="ignore"):  # told below, with the row
+            scaled = (_columns_of(X, columns) - np.asarray(self.means)) / np.asarray(self.scales)
+        if np.isinf(scaled).any():
+            row, place = (int(index[0]) for index in np.nonzero(np.isinf(scaled)))
+            value = _columns_of(X[[row]], columns)[0, place]
+            problem = f"has the feature {value:.3g}, too far from those in training to be scaled"
+            raise RowError(row, problem)
         if not sparse.issparse(X):
             result = np.array(X, dtype=np.float64)
             result[:, columns] = scaled

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.progress import progress
@@ -84,6 +85,7 @@ def find_writer(path: str | PathLike[str], format: str | None) -> Callable[[Any,
 
 
 def _write(path: Path, X: Any, Y: Any, *, first_feature: int, with_header: bool) -> None:
+    refuse_hidden(X, "X")
     features = sparse.csr_array(X)
     features.sum_duplicates()
     if not np.isfinite(features.data).all():

@@ -39,10 +39,19 @@ def pruned(coef: Array, threshold: float) -> tuple[sparse.csr_array, Array]:
 
 
 def joined(parts: list[Any], order: Array) -> Any:
-    """Put blocks of labels together, in the given order; sparse ones feature after feature."""
-    if not sparse.issparse(parts[0]):
-        return np.concatenate(parts)[order]
-    return sparse.csc_array(sparse.vstack(parts, format="csr")[order])
+    """Put blocks of labels together, in the given order; sparse ones feature after feature.
+
+    The list is emptied on the way: dense parts go as soon as they are copied.
+    """
+    if sparse.issparse(parts[0]):
+        return sparse.csc_array(sparse.vstack(parts, format="csr")[order])
+    whole = np.empty((len(order), *parts[0].shape[1:]), parts[0].dtype)
+    places, end = np.argsort(order), len(order)
+    while parts:
+        part = parts.pop()
+        whole[places[end - len(part) : end]] = part
+        end -= len(part)
+    return whole
 
 
 def without(coef: Any, labels: NDArray[np.bool_]) -> Any:

@@ -8,17 +8,20 @@ wherever rows lie, all go through `solve_blocks`.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from deltarank.core import memory
 from deltarank.core.blas import one_blas_thread
 from deltarank.core.progress import progress
 from deltarank.linear.checkpoint import Checkpoint
 from deltarank.linear.coefficients import joined, pruned
 from deltarank.linear.objective import Objective
+from deltarank.linear.rows.dual import Ascent
 from deltarank.linear.solvers.lbfgs import lbfgs
 from deltarank.linear.solvers.newton import newton
 from deltarank.linear.solvers.solution import Solution
@@ -27,6 +30,12 @@ from deltarank.linear.solvers.states import Start
 Array = NDArray[Any]
 # Pairs (step, change of gradient) that L-BFGS keeps of each problem.
 MEMORY = 10
+# Epochs of dual coordinate ascent after which passes are likely to be quicker.
+PATIENCE = 100
+TOO_LARGE = (
+    "keep the larger coefficients only (prune), fit fewer labels (such as those of five rows or "
+    "more), or take fewer features"
+)
 
 
 class Fitted(NamedTuple):
@@ -58,6 +67,15 @@ def solve(
 
     The solver is chosen by what the rows say of themselves. `start` is of these problems alone.
     """
+    if objective.rows.takes_dual(objective.C):
+        return _ascend(objective, problems, options, start)
+    return _descend(objective, problems, options, start)
+
+
+def _descend(
+    objective: Objective, problems: Array, options: Options, start: Start | None
+) -> Solution:
+    """Minimise by passes over all cells: Newton's method on small data, else L-BFGS."""
     rows = objective.rows
     limits: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter}
     chosen = rows.indices(problems)
@@ -76,6 +94,33 @@ def solve(
         )
 
 
+def _ascend(
+    objective: Objective, problems: Array, options: Options, start: Start | None
+) -> Solution:
+    """Minimise by dual coordinate ascent, and by passes what is slow to converge that way.
+
+    The variables are the features as they are.
+    """
+    n_epochs = min(options.max_iter, PATIENCE)
+    ascent = Ascent(objective.penalize_intercept, options.tol, n_epochs)
+    begin = None if start is None else start.point
+    points, n_iter, converged = objective.rows.dual.solve(problems, objective.C, ascent, begin)
+    points = points.astype(np.float64)
+    found = objective.evaluate(points, problems)
+    norms = np.linalg.norm(found.gradient, axis=1)
+    solution = Solution(points, found.value, norms, n_iter, converged, found.diagonal)
+    late = np.flatnonzero(~solution.converged)
+    if not late.size or options.max_iter <= n_epochs:
+        return solution
+    near = Start(points[late], points[late], found.gradient[late], near=True)
+    passes = options._replace(max_iter=options.max_iter - n_epochs)
+    rest = _descend(objective, problems[late], passes, near)
+    for whole, part in zip(solution, rest, strict=True):
+        whole[late] = part
+    solution.n_iter[late] += n_epochs
+    return solution
+
+
 def _restricted(function: Callable[..., Any], problems: Any) -> Callable[..., Any]:
     """Return the function with problems counted within some of them."""
     return lambda points, which, *more: function(points, problems[which], *more)
@@ -90,45 +135,85 @@ def blocks_of(objective: Objective, *, at_least: int = 1) -> list[Array]:
     at_least : int
         How many blocks, where there are as many problems.
     """
-    rows, (n_problems, n_variables) = objective.rows, objective.shape
-    if rows.takes_newton:
+    n_problems = objective.shape[0]
+    if objective.rows.takes_newton:
         return [np.arange(n_problems)]
-    # Histories in float32, and eight vectors in float64.
-    width = rows.bytes_per_block // (n_variables * (8 * MEMORY + 64))
-    width = max(1, min(width, -(-n_problems // at_least)))
-    frequencies = np.repeat(rows.frequencies, rows.n_folds)
+    width = block_bytes(objective) // bytes_per_problem(objective)
+    frequencies = np.repeat(objective.rows.frequencies, objective.rows.n_folds)
+    return cut(frequencies, max(1, min(width, -(-n_problems // at_least))))
+
+
+def cut(frequencies: Array, width: int) -> list[Array]:
+    """Cut problems into blocks of like frequency, each of so many."""
     by_frequency = np.argsort(-frequencies, kind="stable")
-    return [np.sort(by_frequency[i : i + width]) for i in range(0, n_problems, width)]
+    return [np.sort(by_frequency[i : i + width]) for i in range(0, len(frequencies), width)]
+
+
+def block_bytes(objective: Objective) -> int:
+    """Return the memory that a block of problems may take."""
+    return min(objective.rows.bytes_per_block, memory.budget())
+
+
+def bytes_per_problem(objective: Objective) -> int:
+    """Return the memory that a solver needs for each problem: histories in float32, and vectors."""
+    return objective.shape[1] * (8 * MEMORY + 64)
 
 
 def fit(objective: Objective, options: Options, start: Start | None = None) -> Fitted:
     """Fit all labels; with ``options.prune`` small coefficients go as soon as a block is solved."""
-    fitted: Fitted = solve_blocks(objective, options, to_fitted, start)
+    (n_labels, n_variables), dtype = objective.shape, np.dtype(objective.rows.dtype)
+    # Coefficients that are left out cannot be foretold; the others are held twice while joined.
+    kept = 0 if options.prune is not None else 2 * n_labels * n_variables * dtype.itemsize
+    one_problem = bytes_per_problem(objective)
+    memory.require(
+        kept + max(one_problem, min(block_bytes(objective), n_labels * one_problem)),
+        f"a fit of {n_labels} labels and {n_variables - 1} features",
+        TOO_LARGE,
+    )
+    fitted: Fitted = solve_blocks(objective, options, FITS, start)
     return fitted
 
 
-def to_fitted(objective: Objective, solution: Solution, options: Options) -> Fitted:
-    """Return the coefficients of a block that is solved."""
+def _fit_block(objective: Objective, block: Array, options: Options, start: Start | None) -> Fitted:
+    """Return the coefficients of a block of labels."""
+    solution = solve(objective, block, options, start)
     coef, intercept = objective.to_features(solution.point)
-    effect = np.zeros(len(intercept))
+    coef, effect = coef.astype(objective.rows.dtype), np.zeros(len(intercept))
     if options.prune is not None:
-        coef, effect = pruned(coef.astype(objective.rows.dtype), options.prune)
+        coef, effect = pruned(coef, options.prune)
     how = (solution.value, solution.gradient_norm, solution.n_iter, solution.converged)
     return Fitted(coef, intercept, *how, effect)
 
 
-def to_solution(objective: Objective, solution: Solution, options: Options) -> Solution:
-    """Return a block as it was solved, for whoever goes on from there."""
-    return solution
+class Work(NamedTuple):
+    """What is done with every block of problems.
+
+    Attributes
+    ----------
+    run : callable
+        ``(objective, block, options, start of the block) -> kind``, where the block is solved.
+    kind : type
+        A named tuple of arrays with one row per problem: those of all blocks are joined.
+    settings : object
+        Whatever else decides what comes out, for JSON.
+    """
+
+    run: Callable[[Objective, Array, Options, Start | None], Any]
+    kind: Any
+    settings: Any = None
+
+
+FITS, SOLUTIONS = Work(_fit_block, Fitted), Work(solve, Solution)
 
 
 def solve_blocks(
     objective: Objective,
     options: Options,
-    finish: Callable[[Objective, Solution, Options], Any],
+    work: Work,
     start: Start | None = None,
+    blocks: list[Array] | None = None,
 ) -> Any:
-    """Solve all problems, block by block.
+    """Do some work on all problems, block by block.
 
     Parameters
     ----------
@@ -136,47 +221,54 @@ def solve_blocks(
     options : Options
         With ``n_jobs`` blocks are jobs of joblib, where the rows can be sent to them; with
         ``checkpoint`` those found in that folder are not solved again.
-    finish : callable
-        What becomes of a block where it was solved: `to_fitted` or `to_solution`.
+    work : Work
     start : Start, optional
         Of all problems; by default the objective's own.
+    blocks : list of ndarray, optional
+        By default `blocks_of` the objective.
     """
     n_jobs = options.n_jobs if objective.rows.in_jobs else 1
-    blocks = blocks_of(objective, at_least=effective_n_jobs(n_jobs))
-    kept = None
-    done: dict[int, Any] = {}
+    if blocks is None:
+        blocks = blocks_of(objective, at_least=effective_n_jobs(n_jobs))
+    n_problems = sum(map(len, blocks))
+    kept: Any = nullcontext()
     if options.checkpoint is not None:
-        kept = Checkpoint(options.checkpoint, fingerprint(objective, blocks, start, options))
-        done = {number: kept.load(number) for number in range(len(blocks))}
-        done = {number: _KINDS[finish](**part) for number, part in done.items() if part is not None}
-    todo = [number for number in range(len(blocks)) if number not in done]
-    n_done = objective.shape[0] - sum(len(blocks[number]) for number in todo)
-    with progress("fitting labels", total=objective.shape[0]) as report:
+        identity = fingerprint(objective, blocks, start, options, work)
+        kept = Checkpoint(options.checkpoint, identity)
+    with kept, progress("fitting labels", total=n_problems) as report:
+        done = _blocks_done(kept, len(blocks), work.kind)
+        todo = [number for number in range(len(blocks)) if number not in done]
+        n_done = n_problems - sum(len(blocks[number]) for number in todo)
         report(n_done)
         report.each = len(blocks[todo[0]]) if todo else 0
-        jobs = _jobs(objective, options, finish, start, [blocks[number] for number in todo])
+        jobs = _jobs(objective, options, work, start, [blocks[number] for number in todo])
         for place, part in enumerate(_run(jobs, n_jobs if len(todo) > 1 else 1)):
             report.each = len(blocks[todo[place + 1]]) if place + 1 < len(todo) else 0
-            if kept is not None:
+            if isinstance(kept, Checkpoint):
                 kept.save(todo[place], part._asdict())
             done[todo[place]] = part
             n_done += len(blocks[todo[place]])
             report(n_done)
     order = np.argsort(np.concatenate(blocks))
     fields = zip(*(done[number] for number in range(len(blocks))), strict=True)
-    return _KINDS[finish](*(joined(list(field), order) for field in fields))
+    done.clear()
+    return work.kind(*(joined(list(field), order) for field in fields))
 
 
-# What a block becomes, for reading it back.
-_KINDS: dict[Callable[..., Any], type] = {to_fitted: Fitted, to_solution: Solution}
+def _blocks_done(kept: Any, n_blocks: int, kind: type) -> dict[int, Any]:
+    """Return the blocks that an earlier fit has left, by their numbers."""
+    if not isinstance(kept, Checkpoint):
+        return {}
+    found = {number: kept.load(number) for number in range(n_blocks)}
+    return {number: kind(**part) for number, part in found.items() if part is not None}
 
 
 def _jobs(
-    objective: Objective, options: Options, finish: Any, start: Start | None, blocks: list[Array]
+    objective: Objective, options: Options, work: Work, start: Start | None, blocks: list[Array]
 ) -> Iterator[Any]:
     for block in blocks:
         begin = None if start is None else start.of(objective.rows.indices(block))
-        yield delayed(_solve_block)(objective, block, options, finish, begin)
+        yield delayed(work.run)(objective, block, options, begin)
 
 
 def _run(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
@@ -185,25 +277,24 @@ def _run(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
         yield from Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
 
 
-def _solve_block(
-    objective: Objective, block: Array, options: Options, finish: Any, start: Start | None
-) -> Any:
-    return finish(objective, solve(objective, block, options, start), options)
-
-
 def solve_path(
-    objective: Objective, Cs: Iterable[float], options: Options
+    objective: Objective, Cs: Iterable[float], options: Options, problems: Array | None = None
 ) -> Iterator[tuple[Objective, Solution]]:
     """Yield the objective and its solution at each C, each one started from the one before.
 
-    Ascending values of C are cheapest: the first solution is close to constant scores.
+    Ascending values of C are cheapest: the first solution is close to constant scores. All problems
+    are solved in blocks, unless `problems` names some to be solved together.
     """
     solution, previous = None, objective
     for C in Cs:
         current = objective.with_C(C)
         start = None if solution is None else current.continued(solution, previous.C)
-        here = within(options, f"C={C:g}")
-        solution, previous = solve_blocks(current, here, to_solution, start), current
+        if problems is None:
+            here = within(options, f"C={C:g}")
+            solution = solve_blocks(current, here, SOLUTIONS, start)
+        else:
+            solution = solve(current, problems, options, start)
+        previous = current
         yield current, solution
 
 
@@ -215,13 +306,14 @@ def within(options: Options, name: str) -> Options:
 
 
 def fingerprint(
-    objective: Objective, blocks: list[Array], start: Start | None, options: Options
+    objective: Objective, blocks: list[Array], start: Start | None, options: Options, work: Work
 ) -> str:
     """Return a checksum of all that decides what blocks of problems are solved to."""
     rows, digest = objective.rows, hashlib.blake2b(digest_size=32)
     limits = (options.tol, options.max_iter, options.prune)
     loss = rows.loss.value(np.linspace(-3.0, 3.0, 7)).tolist()
-    settings = [objective.shape, objective.C, objective.penalize_intercept, loss, limits]
+    how = (objective.C, objective.penalize_intercept, loss, limits, work.settings)
+    settings = [objective.shape, *how]
     digest.update(json.dumps(settings).encode())
     starts = () if start is None else [rows.to_host(part) for part in start[:3]]
     for array in (*blocks, *starts):

@@ -128,6 +128,10 @@ class KernelLogisticRanker(Ranker):
         """Whether NaN may stand in Y: such a cell has no loss."""
         return True
 
+    def _largest_feature(self, dtype: Any) -> float:
+        # Squared distances are sums of squares in the precision of X.
+        return float(np.sqrt(np.finfo(dtype).max)) / 1e4
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelLogisticRanker":
         """Fit all labels.
 

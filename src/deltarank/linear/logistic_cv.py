@@ -118,11 +118,12 @@ class LogisticRankerCV(UnivariateRanker):
             columns, solutions = [], []
             # One step per C, and the final fit: about as long, though of one fold, to more digits.
             with progress("choosing C", len(Cs) + 1) as done:
-                done.each = 1
+                done.each = held_out.steps_at_once(Cs)
                 for scores, solution in held_out.path(Cs, rough):
                     columns.append(scores)
                     solutions.append(solution)
-                    done(len(columns))
+                    done(max(done.at, len(columns)))
+                done.each = 1
                 scores = np.column_stack(columns)
                 best = choose_value(scores, self.one_standard_error)
                 objective, near = held_out.objective.with_C(float(Cs[best])), solutions[best]

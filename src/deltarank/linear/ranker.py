@@ -5,9 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.base.ranker import Ranker, check_top
+from deltarank.base.ranker import Ranker
+from deltarank.base.scores import check_top
 from deltarank.core.kernels.top_labels import select_top
 from deltarank.linear.coefficients import linear_scores, without
+
+# Squares of larger features, added up over the rows, would leave the range of float64.
+LARGEST_FEATURE = 1e150
 
 
 def with_constants(
@@ -23,6 +27,9 @@ class LinearRanker(Ranker):
 
     coef_: NDArray[Any]
     intercept_: NDArray[Any]
+
+    def _largest_feature(self, dtype: Any) -> float:
+        return LARGEST_FEATURE
 
     def _set_coefficients(
         self, coef: NDArray[Any], intercept: NDArray[Any], constants: NDArray[Any], dtype: Any
@@ -60,5 +67,5 @@ class LinearRanker(Ranker):
         n_labels = len(self.classes_)
         top = n_labels if top is None else check_top(top, n_labels)
         ranked = np.empty((1, top), np.intp)
-        select_top(self._scores(X), top, ranked)
+        select_top(self._label_scores(X), top, ranked)
         return self.classes_[ranked]

@@ -66,7 +66,7 @@ class UnivariateRanker(LinearRanker):
                 f"{late} of {len(constants)} labels did not reach tol={self.tol} in "
                 f"max_iter={self.max_iter} passes; raise max_iter, or scale the features",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _scores(self, X: Any) -> NDArray[Any]:

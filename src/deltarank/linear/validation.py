@@ -11,11 +11,13 @@ from sklearn.utils import check_random_state
 from deltarank.base.ranker import constant_scores, constants_of, training_weights
 from deltarank.base.selection import Split, choose_scorer, split_rows, take_labels
 from deltarank.base.targets import Targets
+from deltarank.core import memory
 from deltarank.core.chunks import is_chunked
 from deltarank.core.progress import progress
 from deltarank.linear.fit import Options, solve_path, within
 from deltarank.linear.logistic import LogisticRanker
 from deltarank.linear.objective import Objective
+from deltarank.linear.path_blocks import bytes_of_path, held_out_scores, require_path
 from deltarank.linear.placing import placed, rows_of
 from deltarank.linear.ranker import with_constants
 from deltarank.linear.rows.cluster import Folds
@@ -24,7 +26,7 @@ from deltarank.metrics import SCORERS, StreamingMetric
 from deltarank.metrics.rows import METRICS
 
 Array = NDArray[Any]
-# Scores of each fold's rows at one C, and the solution that they come from if folds share one.
+# Scores of each fold's rows at one C, and the solution that they come from if it is kept.
 Step = tuple[list[float], Solution | None]
 
 
@@ -61,9 +63,14 @@ class HeldOutOnCluster(NamedTuple):
     folds: Folds
     scorer: Any
 
+    def steps_at_once(self, Cs: Array) -> int:
+        """Return how many values of C are solved for one yield of the path."""
+        return 1
+
     def path(self, Cs: Array, options: Options) -> Iterator[Step]:
         """Yield the scores of each fold at each C, and the solution of all folds."""
         objective = self.objective.with_folds(self.folds)
+        require_path(objective)
         rows: Any = objective.rows
         relevant, _, others = rows.counts()
         constants = constants_of(relevant, relevant + others)
@@ -90,6 +97,8 @@ class HeldOutHere:
         ]
         self.dtype, self.constants = X.dtype, constant_scores(targets.labels, self._weights)
         self.objective = self._objective(self._weights)
+        folds = _as_folds(self._splits, len(self._weights))
+        self._in_folds = None if folds is None else self.objective.with_folds(folds)
 
     def _objective(self, weights: Array) -> Objective:
         rows = rows_of(self._ranker, self._X, self._targets, weights)
@@ -100,15 +109,65 @@ class HeldOutHere:
 
         Splits that are no partition of the rows are solved one by one, without the latter.
         """
-        folds = _as_folds(self._splits, len(self._weights))
-        if folds is None:
+        n_folds, objective = len(self._splits), self._in_folds
+        if objective is None:
             yield from self._paths_apart(Cs, options)
             return
-        n_folds = len(self._splits)
-        for current, solution in solve_path(self.objective.with_folds(folds), Cs, options):
+        if self._goes_in_blocks(Cs):
+            yield from self._path_in_blocks(objective, Cs, options)
+            return
+        require_path(objective)
+        for current, solution in solve_path(objective, Cs, options):
             coef, intercept = current.to_features(solution.point)
             each = [slice(fold, None, n_folds) for fold in range(n_folds)]
             yield self._scores([(coef[own], intercept[own]) for own in each]), solution
+
+    def steps_at_once(self, Cs: Array) -> int:
+        """Return how many values of C are solved for one yield of the path."""
+        return len(Cs) if self._goes_in_blocks(Cs) else 1
+
+    def _goes_in_blocks(self, Cs: Array) -> bool:
+        """Tell whether labels go along the whole path block by block, leaving scores alone.
+
+        Text has so many features that coefficients of all labels and folds are too many to hold;
+        where labels are solved one by one there is no use in holding them either.
+        """
+        if self._in_folds is None or self._scorer not in SCORERS.values():
+            return False
+        rows = self._in_folds.rows
+        if rows.takes_newton or not rows.in_jobs:
+            return False
+        return rows.takes_dual(*Cs) or bytes_of_path(self._in_folds) > memory.budget()
+
+    def _path_in_blocks(self, objective: Objective, Cs: Array, options: Options) -> Iterator[Step]:
+        table, measured = held_out_scores(objective, Cs, options, self._ranker.random_state)
+        for place in range(len(Cs)):
+            parts = [self._score_table(table[:, place], measured, *fold) for fold in self._folds]
+            yield parts, None
+
+    @property
+    def _folds(self) -> Iterator[tuple[Array, "HeldOut"]]:
+        return zip((test for _, test in self._splits), self._held_out, strict=True)
+
+    def _score_table(
+        self, table: Array, measured: Array, test: Array, held_out: "HeldOut"
+    ) -> float:
+        """Score the rows of a fold by scores (m, rows) of the measured rows."""
+        taken = np.flatnonzero(np.isin(test, measured))
+        scores = table[:, np.searchsorted(measured, test[taken])].T
+        constant = ~np.isnan(held_out.constants)
+        scores[:, constant] = held_out.constants[constant]
+        named, counts = isinstance(held_out.Y, list), held_out.sample_weight
+        scorer: Any = self._scorer
+        metric = StreamingMetric(scorer.metric, **scorer.options)
+        metric.update(
+            [held_out.Y[row] for row in taken] if named else held_out.Y[taken],
+            scores,
+            None if counts is None else counts[taken],
+            classes=self._ranker.classes_ if named else None,
+        )
+        sign = 1 if METRICS[scorer.metric].greater_is_better else -1
+        return sign * metric.result()
 
     def _paths_apart(self, Cs: Array, options: Options) -> Iterator[Step]:
         paths = []

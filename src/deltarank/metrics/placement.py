@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.core.arguments import refuse_hidden
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.threads import n_threads, row_blocks, run
 from deltarank.metrics.kernels.positions import leave_out, place_relevant
@@ -75,6 +76,7 @@ def place(Y: Any, scores: Any, classes: Any = None) -> Placement:
 
 def check_scores(scores: Any) -> NDArray[Any]:
     """Bring scores to a C-ordered float32 or float64 matrix."""
+    refuse_hidden(scores, "scores")
     array = np.asarray(scores)
     if array.dtype.kind not in "buif":
         raise ValueError(f"scores must be numbers; got values of type {array.dtype}")

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.parameters import positive_integer, positive_number
+from deltarank.base.publishing import published_stages
 from deltarank.core.choices import choose
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
@@ -136,6 +137,12 @@ class LogLinearRanker(PairwiseLinearRanker):
         >>> [fitted.n_iter_ for fitted in ranker.fit_stages(X, Y, stages=[10, 100])]
         [10, 100]
         """
+        wanted = np.asarray(stages)
+        yield from published_stages(self, lambda it: it._fit_rows(X, y, sample_weight, wanted))
+
+    def _fit_rows(
+        self, X: Any, y: Any, sample_weight: Any, stages: NDArray[np.int64]
+    ) -> Iterator[None]:
         fit = choose(_ALGORITHMS, self.algorithm, "algorithm")
         positive_integer(self.n_iterations, "n_iterations")
         positive_number(self.tol, "tol")
@@ -146,8 +153,7 @@ class LogLinearRanker(PairwiseLinearRanker):
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
         problem = pair_problem(targets, y, self.weight, sample_weight)
-        for _ in fit(self, X, problem, np.asarray(stages)):
-            yield self
+        yield from fit(self, X, problem, stages)
 
     def _kept_stages(self) -> NDArray[np.int64]:
         if self.stages is None:
@@ -232,6 +238,11 @@ class LogLinearRanker(PairwiseLinearRanker):
 
     def _staged(self, X: Any, positions: NDArray[np.intp]) -> Iterator[NDArray[Any]]:
         for at in positions:
+            if self.stages_[at] > self.n_iter_:
+                raise ValueError(
+                    f"at must end at the last iteration fitted, {self.n_iter_}, where the fit "
+                    f"stopped; got {self.stages_[at]}: fit again"
+                )
             scores = self._linear_scores(X, self.stage_coef_[at], self.stage_intercept_[at])
             yield scores[:, 0] if self._form == "binary" else scores
 

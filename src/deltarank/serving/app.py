@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from deltarank import __version__
@@ -88,14 +88,15 @@ def create_app(service: Service) -> FastAPI:
     about = service.about()
     page = to_page(about, service.examples)
 
-    @app.post("/rank", response_model_exclude_none=True)
-    async def rank(request: Rank) -> Rankings:
+    @app.post("/rank", response_model=Rankings)
+    async def rank(request: Rank) -> Response:
         """Rank the labels of an item, or of several."""
         if (request.item is None) == (request.items is None):
             raise HTTPException(422, "give either item or items")
         items = [request.item] if request.items is None else request.items
-        work = partial(service.rank, items, request.top, request.explain)
-        return Rankings(rankings=await _within(service.limits.seconds, pool, work))
+        work = partial(service.rank_to_json, items, request.top, request.explain)
+        answer = await _within(service.limits.seconds, pool, work)
+        return Response(answer, media_type="application/json")
 
     @app.get("/health")
     async def health() -> dict[str, str]:

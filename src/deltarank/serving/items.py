@@ -46,8 +46,8 @@ class Reader:
 
     def __init__(self, preparation: Preparation, *, may_miss: bool) -> None:
         self._preparation, self._may_miss = preparation, may_miss
-        self._names = [] if preparation.encoder is not None else preparation.feature_names()
-        self._place = {name: j for j, name in enumerate(self._names)}
+        self._n_features, self._first = preparation.n_features, preparation.first_number
+        self._place = {name: j for j, name in enumerate(preparation.names or ())}
 
     def __call__(self, items: Sequence[Any]) -> Any:
         """Return the rows, or refuse the first item that is not one."""
@@ -62,34 +62,44 @@ class Reader:
                 rows.append(i)
                 columns.append(column)
                 values.append(self._number(i, name, cell))
-        shape = (len(items), len(self._names))
+        shape = (len(items), self._n_features)
         X = sparse.csr_array((np.array(values, np.float64), (rows, columns)), shape=shape)
         return X.toarray() if np.prod(shape) <= DENSE_CELLS else X
 
     def _cells(self, i: int, item: Any) -> Iterator[tuple[int, str, Any]]:
-        names = self._names
+        n_features, known = self._n_features, self._preparation.names
         if isinstance(item, list):
-            if len(item) != len(names):
-                raise ItemError(f"items[{i}] must have {len(names)} numbers; got {len(item)}")
-            yield from zip(range(len(names)), names, item, strict=True)
+            if len(item) != n_features:
+                raise ItemError(f"items[{i}] must have {n_features} numbers; got {len(item)}")
+            for column, cell in enumerate(item):
+                yield column, known[column] if known else str(self._first + column), cell
         elif isinstance(item, dict):
-            known = self._preparation.names
             for name in known or ():
                 if name not in item:
                     raise ItemError(f"items[{i}] has no feature {name!r}")
             for name, cell in item.items():
-                if name in self._place:
-                    yield self._place[name], name, cell
+                place = self._column(name)
+                if place is not None:
+                    yield place, name, cell
                 elif known is None:
+                    last = self._first + n_features - 1
                     raise ItemError(
                         f"items[{i}]: no feature is called {name!r}; their names are "
-                        f"{_listed(names)}"
+                        f"{self._first} to {last}"
                     )
         else:
             raise ItemError(
-                f"items[{i}] must be a list of {len(names)} numbers, or an object of features; "
+                f"items[{i}] must be a list of {n_features} numbers, or an object of features; "
                 f"got {_kind(item)}"
             )
+
+    def _column(self, name: str) -> int | None:
+        """Return the column of a feature; those without names have numbers."""
+        if self._preparation.names is not None:
+            return self._place.get(name)
+        column = int(name) - self._first if name.isdecimal() and len(name) < 12 else -1
+        plain = 0 <= column < self._n_features and name == str(self._first + column)
+        return column if plain else None
 
     def _number(self, item: int, name: str, cell: Any) -> float:
         if cell is None and self._may_miss:

@@ -1,11 +1,13 @@
 """What the server does, without the server: a model in memory, items in, rankings out."""
 
+import json
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from deltarank.core.scores import RowError
 from deltarank.datasets.encoder import CategoryColumn
 from deltarank.explanations import is_explainable
 from deltarank.serving.items import ItemError, Reader
@@ -24,12 +26,13 @@ class Limits:
     Examples
     --------
     >>> Limits(rows=10)
-    Limits(rows=10, bytes=1048576, seconds=10.0)
+    Limits(rows=10, bytes=1048576, seconds=10.0, labels=100000)
     """
 
     rows: int = 1000
     bytes: int = 1 << 20
     seconds: float = 10.0
+    labels: int = 100_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Service:
     >>> [ranking] = service.rank([[25.0]], top=1, explain=False)
     >>> ranking["labels"]
     ['beach']
+    >>> service.rank_to_json([[25.0]], top=1, explain=False)[:34]
+    b'{"rankings": [{"labels": ["beach"]'
     """
 
     model: Model
@@ -58,7 +63,7 @@ class Service:
     @classmethod
     def load(cls, path: Path, limits: Limits) -> "Service":
         """Read a model file into memory: later changes of the file do not matter."""
-        return cls(Model.load(path).in_memory(), limits)
+        return cls(Model.load(path, mmap=False), limits)
 
     @cached_property
     def _read(self) -> Reader:
@@ -67,7 +72,7 @@ class Service:
     def warm_up(self) -> None:
         """Rank an empty item, so that the first request need not wait for compiling and loading."""
         encoder = self.model.preparation.encoder
-        empty: Any = [0.0] * self.model.preparation.n_features
+        empty: Any = dict.fromkeys(self.model.preparation.names or (), 0.0)
         if encoder is not None:
             empty = dict.fromkeys(column.name for column in encoder.columns)
         self.rank([empty], 1, is_explainable(self.model.ranker))
@@ -86,7 +91,11 @@ class Service:
             "features": None if preparation.names is None else list(preparation.names),
             "explains": is_explainable(ranker),
             "scores_are_log_odds": bool(ranker.estimates_marginals),
-            "limits": {"rows": self.limits.rows, "bytes": self.limits.bytes},
+            "limits": {
+                "rows": self.limits.rows,
+                "bytes": self.limits.bytes,
+                "labels": self.limits.labels,
+            },
         }
 
     def rank(self, items: list[Any], top: int, explain: Any) -> list[dict[str, Any]]:
@@ -98,14 +107,35 @@ class Service:
             raise ItemError(
                 f"a request must have from 1 to {self.limits.rows} items; got {len(items)}"
             )
+        n_labels = len(items) * min(top, len(self.model.classes))
+        if n_labels > self.limits.labels:
+            raise ItemError(
+                f"an answer must have at most {self.limits.labels} labels; {len(items)} items with "
+                f"{n_labels // len(items)} each have {n_labels}: lower top, or send fewer items"
+            )
         if explain is not False:
             self._check_explain(explain, len(items))
-        X = self._read(items)
+        try:
+            return self._ranked(self._read(items), top, explain)
+        except RowError as error:
+            raise ItemError(f"items[{error.row}] {error.problem}") from None
+
+    def rank_to_json(self, items: list[Any], top: int, explain: Any) -> bytes:
+        """Return the same as JSON: for many labels writing it takes longer than ranking."""
+        rankings = self.rank(items, top, explain)
+        try:
+            text = json.dumps({"rankings": rankings}, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            problem = "the reasons are beyond what numbers can hold; check the items"
+            raise ItemError(problem) from None
+        return text.encode("utf-8", "backslashreplace")
+
+    def _ranked(self, X: Any, top: int, explain: Any) -> list[dict[str, Any]]:
         rankings: list[dict[str, Any]] = []
         for row, labels, scores in self.model.rankings(X, top):
             ranking: dict[str, Any] = {"labels": list(map(_plain, labels)), "scores": scores}
-            if explain:
-                ranking["why"] = self._reasons(X[[row]], explain)
+            if explain and (why := self._reasons(X[[row]], explain)) is not None:
+                ranking["why"] = why
             rankings.append(ranking)
         return rankings
 

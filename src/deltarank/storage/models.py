@@ -11,14 +11,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arrays import ArrayFileError, Arrays, join_sparse, read_arrays, write_arrays
+from deltarank.storage.checks import check_arrays, check_common, check_numbers
 from deltarank.storage.plain import dumps, from_plain, to_plain
 from deltarank.storage.registry import REFUSED, STORED, Stored
 
 # Raised when files hold something that older releases would misread.
 FORMAT = "1"
-_KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 _COMMON = ("n_features_in_", "_form")
 
 
@@ -52,7 +51,7 @@ def save(ranker: Any, path: str | PathLike[str], *, extra: Any = None) -> None:
     ----------
     ranker : fitted ranker
     path : path
-    extra : numbers, strings, lists and dicts of them, optional
+    extra : numbers, strings, arrays, lists and dicts of them, optional
         Kept beside the ranker, such as the state of an `Encoder`: see `load_with_extra`.
 
     Examples
@@ -75,19 +74,29 @@ def save(ranker: Any, path: str | PathLike[str], *, extra: Any = None) -> None:
     values["feature_names_in_"] = None if names is None else [str(name) for name in names]
     values["classes_"] = _classes_to_plain(ranker.classes_)
     parameters = ranker.get_params(deep=False)
+    extra_arrays: Arrays = {}
     state = {
         "ranker": name,
         "parameters": {key: to_plain(value, key) for key, value in parameters.items()},
         "values": values,
-        "extra": to_plain(extra, "extra"),
+        "extra": to_plain(extra, "extra", extra_arrays),
     }
+    arrays.update(extra_arrays)
     write_arrays(Path(path), arrays, {"deltarank_format": FORMAT, "state": dumps(state)})
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str], *, mmap: bool = True) -> Any:
     """Read a ranker from a file; its arrays stay on disk, mapped into memory.
 
     Everything is checked first: a damaged or foreign file is refused with `ModelFileError`.
+
+    Parameters
+    ----------
+    path : path
+    mmap : bool
+        Map the arrays, so that processes share them and only what is used is read. A file that is
+        then overwritten or cut in place, which `save` never does, changes the ranker or ends the
+        process; with False the arrays are the ranker's own.
 
     Examples
     --------
@@ -100,11 +109,11 @@ def load(path: str | PathLike[str]) -> Any:
     >>> load(path).rank([[25.0]])
     array([['beach', 'museum']], dtype='<U6')
     """
-    return load_with_extra(path)[0]
+    return load_with_extra(path, mmap=mmap)[0]
 
 
-def load_with_extra(path: str | PathLike[str]) -> tuple[Any, Any]:
-    """Read a ranker and what was kept beside it.
+def load_with_extra(path: str | PathLike[str], *, mmap: bool = True) -> tuple[Any, Any]:
+    """Read a ranker and what was kept beside it; for `mmap` see `load`.
 
     Examples
     --------
@@ -119,15 +128,17 @@ def load_with_extra(path: str | PathLike[str]) -> tuple[Any, Any]:
     {'unit': 'degrees'}
     """
     path = Path(path)
-    arrays, strings = read_arrays(path, error=ModelFileError)
+    arrays, strings = read_arrays(path, mapped=mmap, error=ModelFileError)
     version = strings.get("deltarank_format")
     if version != FORMAT:
         raise ModelFileError(
             path, f"this release reads model format {FORMAT}; the file has format {version!r}"
         )
     try:
-        return _restore(path, arrays, json.loads(strings["state"]))
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        return _restore(arrays, json.loads(strings["state"]))
+    except ValueError as error:
+        raise ModelFileError(path, str(error)) from None
+    except (LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelFileError(path, f"its state is not that of a ranker ({error!r})") from None
 
 
@@ -142,65 +153,33 @@ def _entry(ranker: Any, name: str) -> Stored:
     return entry
 
 
-def _restore(path: Path, arrays: Arrays, state: dict[str, Any]) -> tuple[Any, Any]:
+def _restore(arrays: Arrays, state: dict[str, Any]) -> tuple[Any, Any]:
     name = state["ranker"]
     if name not in STORED:
-        raise ModelFileError(path, f"unknown ranker {name!r}; known are {', '.join(STORED)}")
+        raise ValueError(f"unknown ranker {name!r}; known are {', '.join(STORED)}")
     entry = STORED[name]
+    extra = from_plain(state["extra"], arrays)
     values = {key: from_plain(value) for key, value in state["values"].items()}
     classes = _classes_from_plain(values.pop("classes_"))
     names = values.pop("feature_names_in_")
     for key, form in entry.maybe_sparse.items():
         if key not in arrays:
-            arrays[key] = _to_sparse(path, key, form, arrays, values["n_features_in_"])
+            arrays[key] = _to_sparse(key, form, arrays, values["n_features_in_"])
     lacking = ({*entry.values, *_COMMON} ^ set(values)) | (set(entry.arrays) ^ set(arrays))
     if not lacking <= set(entry.optional):
-        raise ModelFileError(path, f"it does not hold what a {name} consists of")
-    _check_common(path, values, classes, names)
-    _check_arrays(path, entry, arrays, values, len(classes))
+        raise ValueError(f"it does not hold what a {name} consists of")
+    check_common(values, classes, names)
+    check_arrays(entry, arrays, values, len(classes))
     parameters = {key: from_plain(value) for key, value in state["parameters"].items()}
     ranker = getattr(import_module(entry.home), name)(**parameters)
+    check_numbers(ranker, parameters, values)
     for key, value in {**arrays, **values, "classes_": classes}.items():
         setattr(ranker, key, value)
     if names is not None:
         ranker.feature_names_in_ = np.array(names, dtype=object)
-    return ranker, from_plain(state["extra"])
-
-
-def _check_common(path: Path, values: dict[str, Any], classes: Any, names: Any) -> None:
-    n_features = values["n_features_in_"]
-    if type(n_features) is not int or n_features < 1:
-        raise ModelFileError(path, f"n_features_in_ must be a positive integer; got {n_features!r}")
-    if values["_form"] not in PREDICTIONS:
-        raise ModelFileError(path, f"the form of labels is unknown: {values['_form']!r}")
-    if names is not None and (len(names) != n_features or not all(type(n) is str for n in names)):
-        raise ModelFileError(path, f"feature_names_in_ must be {n_features} strings")
-    if classes.ndim != 1 or len(classes) == 0:
-        raise ModelFileError(path, "classes_ must be the names of the labels")
-
-
-def _check_arrays(
-    path: Path, entry: Stored, arrays: Arrays, values: dict[str, Any], n_classes: int
-) -> None:
-    """Check that arrays have the kinds and dimensions of the entry, and finite numbers."""
-    n_labels = 1 if values["_form"] == "binary" else n_classes
-    sizes = {"m": n_labels, "d": values["n_features_in_"], "b": 3}
-    for name, array in arrays.items():
-        kind, dimensions = entry.arrays[name].split()
-        if array.dtype.kind != kind:
-            raise ModelFileError(path, f"{name} must be {_KINDS[kind]}; got {array.dtype}")
-        wanted = tuple(
-            sizes.setdefault(letter, n) for letter, n in zip(dimensions, array.shape, strict=False)
-        )
-        if len(array.shape) != len(dimensions) or array.shape != wanted:
-            raise ModelFileError(
-                path, f"{name} must have shape {_named_shape(dimensions, sizes)}; got {array.shape}"
-            )
-        numbers = array.data if sparse.issparse(array) else array
-        if name not in entry.not_finite and not np.isfinite(numbers).all():
-            raise ModelFileError(path, f"{name} must be finite; got NaN or infinity")
-        if name in entry.feature_numbers and not ((array >= 0) & (array < sizes["d"])).all():
-            raise ModelFileError(path, f"{name} must be numbers of features, below {sizes['d']}")
+    if hasattr(ranker, "_restored"):
+        ranker._restored()
+    return ranker, extra
 
 
 def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:
@@ -208,7 +187,7 @@ def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:
     return [name for name in names if name not in stored.optional or hasattr(ranker, name)]
 
 
-def _to_sparse(path: Path, name: str, form: str, arrays: Arrays, n_columns: int) -> Any:
+def _to_sparse(name: str, form: str, arrays: Arrays, n_columns: int) -> Any:
     """Put the three parts of a sparse array together, and see that they fit."""
     if form == "csr":
         kind, shape = sparse.csr_array, (len(arrays[f"{name}.indptr"]) - 1, n_columns)
@@ -218,11 +197,7 @@ def _to_sparse(path: Path, name: str, form: str, arrays: Arrays, n_columns: int)
     try:
         return join_sparse(arrays, name, kind, shape)
     except ValueError as error:
-        raise ModelFileError(path, f"{name} is no sparse matrix: {error}") from None
-
-
-def _named_shape(dimensions: str, sizes: dict[str, int]) -> str:
-    return "(" + ", ".join(str(sizes.get(letter, letter)) for letter in dimensions) + ")"
+        raise ValueError(f"{name} is no sparse matrix: {error}") from None
 
 
 def _classes_to_plain(classes: Any) -> Any:
@@ -238,4 +213,9 @@ def _classes_from_plain(value: Any) -> Any:
     if kind.kind not in "biufUO":
         raise TypeError(f"classes_ of type {kind}")
     # The width of strings is that of the names, whatever the file says: it may say anything.
-    return np.array(value["names"], dtype=str if kind.kind == "U" else kind)
+    names = np.empty(len(value["names"]), dtype=object)
+    for place, name in enumerate(value["names"]):  # tuples stay names, not rows
+        names[place] = name
+    return (
+        names if kind.kind == "O" else np.array(names.tolist(), str if kind.kind == "U" else kind)
+    )

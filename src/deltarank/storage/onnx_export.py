@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from deltarank.base.ranker import check_top
+from deltarank.base.scores import check_top
 from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.files import write_whole
 from deltarank.datasets import Preparation

@@ -8,8 +8,13 @@ import numpy as np
 _SCALARS = (str, bool, int, float, type(None))
 
 
-def to_plain(value: Any, what: str) -> Any:
+Arrays = dict[str, Any]
+
+
+def to_plain(value: Any, what: str, arrays: Arrays | None = None) -> Any:
     """Return a value in terms of JSON, or refuse it.
+
+    Where `arrays` is given, arrays of numbers go there, and a name stands in for each of them.
 
     Examples
     --------
@@ -24,23 +29,27 @@ def to_plain(value: Any, what: str) -> Any:
     if type(value) in _SCALARS:
         return value
     if type(value) is list:
-        return [to_plain(item, what) for item in value]
+        return [to_plain(item, what, arrays) for item in value]
     if type(value) is tuple:
-        return {"tuple": [to_plain(item, what) for item in value]}
+        return {"tuple": [to_plain(item, what, arrays) for item in value]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and arrays is not None:
+        name = f"{what}.{len(arrays)}"
+        arrays[name] = value
+        return {"stored": name}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         return {"array": value.tolist()}
     if type(value) is dict and all(type(key) is str for key in value):
-        if value.keys() & {"tuple", "array"}:
+        if value.keys() & {"tuple", "array", "stored"}:
             raise ValueError(f"{what} has a key that a model file keeps for itself")
-        return {key: to_plain(item, what) for key, item in value.items()}
+        return {key: to_plain(item, what, arrays) for key, item in value.items()}
     raise ValueError(
         f"{what} cannot go into a model file, which holds numbers, strings and lists, no code; "
         f"got {value!r:.80}"
     )
 
 
-def from_plain(value: Any) -> Any:
-    """Return what `to_plain` was given.
+def from_plain(value: Any, arrays: Arrays | None = None) -> Any:
+    """Return what `to_plain` was given; arrays that went elsewhere are taken from there.
 
     Examples
     --------
@@ -48,13 +57,15 @@ def from_plain(value: Any) -> Any:
     {'k': (1, 2)}
     """
     if isinstance(value, list):
-        return [from_plain(item) for item in value]
+        return [from_plain(item, arrays) for item in value]
     if isinstance(value, dict):
         if set(value) == {"tuple"}:
-            return tuple(from_plain(item) for item in value["tuple"])
+            return tuple(from_plain(item, arrays) for item in value["tuple"])
         if set(value) == {"array"}:
             return np.array(value["array"])
-        return {key: from_plain(item) for key, item in value.items()}
+        if set(value) == {"stored"} and arrays is not None:
+            return arrays.pop(value["stored"])
+        return {key: from_plain(item, arrays) for key, item in value.items()}
     return value
 
 

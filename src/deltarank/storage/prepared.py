@@ -1,14 +1,12 @@
 """A ranker with what it takes to rank the rows of a file: one model file."""
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from deltarank.datasets import Preparation
 from deltarank.storage.models import ModelFileError, load_with_extra, save
@@ -26,9 +24,9 @@ class Model:
     preparation: Preparation
 
     @classmethod
-    def load(cls, path: Path) -> "Model":
+    def load(cls, path: Path, *, mmap: bool = True) -> "Model":
         """Read a model file, also one that was saved without a preparation."""
-        ranker, extra = load_with_extra(path)
+        ranker, extra = load_with_extra(path, mmap=mmap)
         names = getattr(ranker, "feature_names_in_", None)
         if names is not None:
             del ranker.feature_names_in_  # features come as plain arrays here
@@ -43,17 +41,9 @@ class Model:
             raise ModelFileError(path, "its ranker and its preparation have not the same features")
         return cls(ranker, preparation)
 
-    def in_memory(self) -> "Model":
-        """Return the model with arrays of its own, not mapped from a file that may change."""
-        ranker = copy(self.ranker)
-        for name, value in vars(ranker).items():
-            if isinstance(value, np.ndarray) or sparse.issparse(value):
-                setattr(ranker, name, value.copy())
-        return Model(ranker, self.preparation)
-
     def save(self, path: Path) -> None:
         """Write the model file, whole or not at all."""
-        save(self.ranker, path, extra={KEY: self.preparation.to_json()})
+        save(self.ranker, path, extra={KEY: self.preparation.to_json(packed=True)})
 
     @property
     def classes(self) -> NDArray[Any]:

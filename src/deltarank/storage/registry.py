@@ -14,9 +14,9 @@ class Stored:
         Module of the class.
     arrays : mapping of str to str
         The kind of each array, ``f`` (floats), ``i`` (integers) or ``b`` (true or false), and its
-        dimensions: ``m`` labels, ``d`` features, ``b`` the three branches of a stump, any other
-        letter a size that must be the same wherever it stands. ``"f md"`` is a matrix of floats,
-        one row per label.
+        dimensions: ``m`` or ``l`` labels, ``d`` features, ``b`` the three branches of a stump, any
+        other letter a size that must be the same wherever it stands. ``"f md"`` is a matrix of
+        floats, one row per label.
     values : tuple of str
         Numbers, strings and lists or dicts of them.
     optional : tuple of str
@@ -46,15 +46,15 @@ _SOLUTION = {
     "objective_": "f m",
     "gradient_norm_": "f m",
 }
-# k, not m: a vector of two classes has two labels here.
+# l, not m: a vector of two classes may have two labels here.
 _SHARED_STUMPS = Stored(
     "deltarank.rankers",
     {
         "features_": "i t",
         "thresholds_": "f t",
-        "votes_": "f tbk",
+        "votes_": "f tbl",
         "normalizers_": "f t",
-        "constants_": "f k",
+        "constants_": "f l",
     },
     not_finite=("thresholds_", "constants_"),
     feature_numbers=("features_",),

@@ -12,12 +12,13 @@ from deltarank.base.parameters import positive_integer
 from deltarank.base.ranker import FIRST, Ranker
 from deltarank.base.selection import Labelled, split_rows
 from deltarank.base.targets import PREDICTIONS
+from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
 from deltarank.core.progress import progress
 from deltarank.wrappers.calibration import METHODS, Calibration
 from deltarank.wrappers.sets import SET_METRICS, Cells
-from deltarank.wrappers.wrapped import WrappedRanker
+from deltarank.wrappers.wrapped import WrappedRanker, take_features
 
 ONE_CLASS_A_ROW = ("binary", "classes")
 
@@ -117,6 +118,7 @@ class CalibratedRanker(WrappedRanker):
         method = choose(METHODS, self.method, "method")
         find_thresholds = choose(SET_METRICS, self.set_metric, "set_metric")
         positive_integer(self.min_positives, "min_positives")
+        refuse_hidden(X, "X")
         targets = self._check_labels(y, _num_samples(X))
         if sample_weight is not None:
             sample_weight = row_numbers(sample_weight, targets.labels.n_rows, "sample_weight")
@@ -129,9 +131,7 @@ class CalibratedRanker(WrappedRanker):
                 self.thresholds_ = find_thresholds(cells)
             done.each = done.left
             self.ranker_ = clone(self.ranker).fit(X, y, sample_weight)
-        for attribute in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.ranker_, attribute):
-                setattr(self, attribute, getattr(self.ranker_, attribute))
+        take_features(self, [self.ranker_])
         return self
 
     def _calibrate(self, data: Labelled, method: Any) -> tuple[Cells, Calibration]:
@@ -189,7 +189,7 @@ class CalibratedRanker(WrappedRanker):
         There once the ranker has been fitted to label sets.
         """
         check_is_fitted(self)
-        return self._calibration(np.asarray(self.ranker_._scores(self._check_rows(X))))
+        return self._calibration(self.ranker_._label_scores(self._check_rows(X)))
 
     @available_if(lambda ranker: ranker.estimates_marginals)
     def marginal_weights(self, X: Any) -> NDArray[Any]:

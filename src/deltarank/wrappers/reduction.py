@@ -14,8 +14,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from deltarank.base.ranker import Ranker, constant_scores, training_weights
+from deltarank.core.arguments import refuse_hidden
 from deltarank.core.labels import LabelSets
 from deltarank.core.weights import Weight
+from deltarank.wrappers.wrapped import take_features
 
 SMALLEST_CHANCE = 1e-12
 
@@ -80,6 +82,7 @@ class WeightedBinaryRelevance(Ranker):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "WeightedBinaryRelevance":
         """Fit one estimator per label, on the rows in which the label is known (not NaN)."""
         keyword = _weight_keyword(self.estimator)
+        X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, _num_samples(X))
         weights = training_weights(targets, y, self.weight, sample_weight)
         # Rows of no weight go: some estimators choke on zeros, or let such rows shape them.
@@ -93,15 +96,12 @@ class WeightedBinaryRelevance(Ranker):
             for label in range(targets.labels.n_labels)
         )
         self.constant_scores_ = constant_scores(targets.labels, weights)
-        for attribute in ("n_features_in_", "feature_names_in_"):
-            for fitted in self.estimators_:
-                if hasattr(fitted, attribute):
-                    setattr(self, attribute, getattr(fitted, attribute))
-                    break
+        take_features(self, self.estimators_)
         return self
 
     def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
         """Leave the checking to the estimator, which may take text or categories."""
+        refuse_hidden(X, "X")
         return X
 
     def _scores(self, X: Any) -> NDArray[Any]:
@@ -113,7 +113,9 @@ class WeightedBinaryRelevance(Ranker):
         Needs an estimator with ``predict_proba``, or a regressor.
         """
         check_is_fitted(self)
-        return self._stack(X, (self.constant_scores_ > 0).astype(float), _label_chances)
+        return self._stack(
+            self._check_rows(X), (self.constant_scores_ > 0).astype(float), _label_chances
+        )
 
     def _stack(
         self, X: Any, constants: NDArray[Any], values: Callable[[Any, Any], NDArray[Any]]

@@ -1,5 +1,6 @@
 """What rankers round another ranker share: they take what that one takes."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from deltarank.base.ranker import Ranker
@@ -29,3 +30,12 @@ class WrappedRanker(Ranker):
     def estimates_marginals(self) -> bool:
         """Whether there are marginal weights: whatever the ranker says."""
         return bool(self.ranker.estimates_marginals)
+
+
+def take_features(ranker: Ranker, fitted: Iterable[Any]) -> None:
+    """Let a ranker have the features of the first fitted estimator that knows them, or none."""
+    for attribute in ("n_features_in_", "feature_names_in_"):
+        known = [getattr(it, attribute) for it in fitted if hasattr(it, attribute)]
+        ranker.__dict__.pop(attribute, None)
+        if known:
+            setattr(ranker, attribute, known[0])

@@ -5,8 +5,8 @@ Histograms of a group of features lie behind each other: bin b of feature f is l
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.core.kernels.lanes import LANES, add_lanes
 
 

@@ -10,8 +10,8 @@ The histogram of a feature with v values has v lines, and behind them one for mi
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.core.kernels.elementary import FAST, logarithm
 from deltarank.core.kernels.lanes import LANES, add_lanes, add_sides, min_lanes
 

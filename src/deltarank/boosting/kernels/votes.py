@@ -6,8 +6,8 @@ Branches are 0 left, 1 right, 2 missing. Scores and cells of a tile of labels ar
 import math
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.core.kernels.elementary import FAST, exponential
 from deltarank.core.kernels.lanes import (
     LANES,

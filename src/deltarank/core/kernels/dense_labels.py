@@ -1,7 +1,8 @@
 """Find the relevant labels in a dense zero-one matrix."""
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 
 @njit(nogil=True, cache=True)

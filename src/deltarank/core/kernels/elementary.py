@@ -6,8 +6,10 @@ argument. The polynomials in float32 err by less than two units in the last plac
 """
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
+
+from deltarank.core.compiling import njit
 
 # Only contraction (a * b + c in one rounding): NaN and infinity keep their meaning, so that a
 # diverging problem shows itself.

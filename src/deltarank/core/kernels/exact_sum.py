@@ -1,7 +1,8 @@
 """Sums without rounding, so that no order or batching of the terms can change them."""
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 # A float64 has exponents over 2,100 binary places, 53 of them a term: Shewchuk's expansion of any
 # sum has at most 40 non-overlapping parts.

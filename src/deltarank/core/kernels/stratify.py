@@ -1,7 +1,8 @@
 """Iterative stratification of label sets."""
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,7 +1,8 @@
 """The best labels of each row, without sorting the row."""
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 
 @njit(nogil=True, cache=True)

@@ -1,7 +1,8 @@
 """Expected weights of label sets that are the signs of a shifted point set."""
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 
 @njit(nogil=True, cache=True)

@@ -180,20 +180,23 @@ def _check_values(
     before: int,
 ) -> None:
     """Refuse labels that are not 0 or 1, values that no choice lists, and gaps in sparse rows."""
-    is_sparse = sparse.issparse(block)
+    is_sparse, marked = sparse.issparse(block), set(labels)
     columns = block.tocsc() if is_sparse else block
     for j, attribute in enumerate(header.attributes):
-        allowed = [0.0, 1.0] if j in labels else _allowed(attribute.values)
+        allowed = [0.0, 1.0] if j in marked else _allowed(attribute.values)
         if is_sparse:
             part = slice(columns.indptr[j], columns.indptr[j + 1])
             values, rows = columns.data[part], columns.indices[part]
-            if allowed is not None and allowed[0] != 0:
-                problem = f"{attribute.name!r} leaves out {allowed[0]:g}, not 0: write rows in full"
+            declared = _allowed(attribute.values)
+            if declared is not None and declared[0] != 0:
+                problem = (
+                    f"{attribute.name!r} leaves out {declared[0]:g}, not 0: write rows in full"
+                )
                 raise DataFileError(path, problem)
             wrong = np.isnan(values)
         else:
             values, rows = columns[:, j], None
-            wrong = np.isnan(values) if j in labels else np.zeros(len(values), bool)
+            wrong = np.isnan(values) if j in marked else np.zeros(len(values), bool)
         if allowed is not None:
             wrong |= ~np.isnan(values) & ~np.isin(values, allowed)
         if wrong.any():
@@ -239,7 +242,7 @@ def _from_cells(
     for j in labels:
         if header.attributes[j].values != ("0", "1"):
             raise DataFileError(path, f"a label must be declared {{0,1}}; got {names[j]!r}")
-    marks = [np.asarray(cells[name]) for name in label_names]
+    marks, marked = [np.asarray(cells[name]) for name in label_names], set(label_names)
     for name, column in zip(label_names, marks, strict=True):
         if np.isnan(column).any():
             raise DataFileError(path, "a label must be 0 or 1; got ?", column=name)
@@ -250,7 +253,7 @@ def _from_cells(
             tuple(
                 _fit_column(attribute, cells[attribute.name])
                 for j, attribute in enumerate(header.attributes)
-                if j not in labels
+                if attribute.name not in marked
             )
         )
     return Data(encoder.transform(cells), Y, tuple(encoder.feature_names()), label_names, encoder)

@@ -16,6 +16,7 @@ _ATTRIBUTE = re.compile(
 )
 _VALUE = re.compile(rf"\s*({_WORD})\s*(,|$)")
 _MEKA = re.compile(r"-C\s+(-?\d{1,9})\b")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _NUMBERS = {"numeric", "real", "integer"}
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
@@ -114,15 +115,15 @@ def _parse_values(path: Path, text: str, number: int, column: int) -> tuple[str,
 
 
 def unquoted(word: str) -> str:
-    r"""Take off quotes and their backslashes.
+    r"""Take off quotes and their backslashes; ``\n``, ``\t`` and ``\r`` are what Weka writes so.
 
     Examples
     --------
-    >>> unquoted("plain"), unquoted(r"'it\'s'")
-    ('plain', "it's")
+    >>> unquoted("plain"), unquoted(r"'it\'s'"), unquoted(r"'a\tb'")
+    ('plain', "it's", 'a\tb')
     """
     if word[:1] in ("'", '"'):
-        return re.sub(r"\\(.)", r"\1", word[1:-1])
+        return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), word[1:-1])
     return word
 
 

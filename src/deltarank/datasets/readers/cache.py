@@ -48,9 +48,10 @@ def _load(kept: Path, stamp: str) -> Data | None:
     try:
         # Not mapped: whoever reads data may change it in place.
         arrays, strings = read_arrays(kept, mapped=False)
-    except (FileNotFoundError, ArrayFileError):
+        if strings["stamp"] != stamp:
+            return None
+        shapes = zip("XY", json.loads(strings["shapes"]), strict=True)
+        # A checksum can be forged, so the parts are checked as well.
+        return Data(*(join_sparse(arrays, name, sparse.csr_array, tuple(n)) for name, n in shapes))
+    except (FileNotFoundError, ArrayFileError, KeyError, TypeError, ValueError):
         return None
-    if strings["stamp"] != stamp:
-        return None
-    shapes = zip("XY", json.loads(strings["shapes"]), strict=True)
-    return Data(*(join_sparse(arrays, name, sparse.csr_array, tuple(n)) for name, n in shapes))

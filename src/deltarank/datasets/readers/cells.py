@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MISSING = frozenset({None, "", "?", "NA", "NaN", "nan", "null"})
+# What people and programs write for a value that is not there.
+MISSING = frozenset(
+    {
+        None, "", "?", "-", "--", "NA", "na", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan",
+        "-NaN", "-nan", "NULL", "Null", "null", "None",
+    }
+)  # fmt: skip
 # Strings of so many words on average are text; shorter ones are categories.
 WORDS_OF_TEXT = 3
 # Narrower than Python's float, which also reads 1_000 and inf.
@@ -26,6 +32,9 @@ class CellError(ValueError):
 def guess_kind(name: str, cells: Any) -> str:
     """Tell numbers, categories and text apart.
 
+    A column whose cells are mostly numbers, but not all, is refused: it is a column of numbers
+    with a mistake far more often than one of categories.
+
     Examples
     --------
     >>> guess_kind("a", ["1", "2.5", ""]), guess_kind("b", ["red", "dark red"])
@@ -41,6 +50,15 @@ def guess_kind(name: str, cells: Any) -> str:
     except CellError as wrong:
         if not isinstance(as_cells(cells)[wrong.row], str):
             raise
+        n_numbers = sum(_is_number(cell) for cell in present)
+        if 2 * n_numbers > len(present):
+            raise CellError(
+                f"{wrong.problem}, and {n_numbers} of the column's {len(present)} cells are "
+                f"numbers; correct it, leave it empty if it is missing, or name the column in "
+                "categorical= (--categorical) or ignore= (--ignore)",
+                name,
+                wrong.row,
+            ) from None
     else:
         return "number"
     n_words = sum(len(str(cell).split()) for cell in present)
@@ -57,7 +75,9 @@ def as_numbers(name: str, cells: Any) -> NDArray[np.float64]:
             numbers[row] = _as_number(name, cell, row)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
-        raise CellError("a number must be finite; got infinity", name, int(infinite[0]))
+        row = int(infinite[0])
+        got = repr(cells[row])[:40] if isinstance(cells[row], str) else "infinity"
+        raise CellError(f"a number must be finite; got {got}", name, row)
     return numbers
 
 
@@ -76,6 +96,10 @@ def _as_number(name: str, cell: Any, row: int) -> float:
     raise CellError(f"a number is wanted; got {repr(cell)[:40]}", name, row)
 
 
+def _is_number(cell: Any) -> bool:
+    return not isinstance(cell, str) or _NUMBER.fullmatch(cell.strip()) is not None
+
+
 def _is_numeric(cells: Any) -> bool:
     return isinstance(cells, np.ndarray) and cells.dtype.kind in "buif"
 
@@ -83,7 +107,7 @@ def _is_numeric(cells: Any) -> bool:
 def is_known(cell: Any) -> bool:
     """Tell whether a cell holds something."""
     if isinstance(cell, str):
-        return cell not in MISSING
+        return cell.strip() not in MISSING
     return cell is not None and cell == cell
 
 

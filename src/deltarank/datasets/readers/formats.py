@@ -13,7 +13,7 @@ from deltarank.datasets.encoder import Encoder
 from deltarank.datasets.readers.arff import arff_blocks, read_arff
 from deltarank.datasets.readers.errors import DataFileError
 from deltarank.datasets.readers.sparse_text import libsvm_blocks, read_libsvm, read_xmc, xmc_blocks
-from deltarank.datasets.readers.streams import beginning
+from deltarank.datasets.readers.streams import beginning, limited
 from deltarank.datasets.readers.table_files import TABLES
 from deltarank.datasets.readers.tables import (
     read_arrow,
@@ -43,10 +43,17 @@ _BLOCKS: dict[str, Callable[[Path, Any, int], Iterator[Data]]] = {
     **{name: table_blocks(tables) for name, tables in TABLES.items()},
 }
 BLOCK_BYTES = 1 << 22
-_SPARSE_ROW = re.compile(rb"(?:[\d,]*[ \t]+)?\d+:[^\s:]+(?:[ \t]+\d+:[^\s:]+)*\s*(?:#.*)?")
+_SPARSE_ROW = re.compile(rb"(?:[\d,]*[ \t]+)?\d+:[^\s:,]+(?:[ \t]+\d+:[^\s:,]+)*\s*(?:#.*)?")
 
 
-def read(path: str | PathLike[str], *, format: str | None = None, **options: Any) -> Data:
+def read(
+    path: str | PathLike[str],
+    *,
+    format: str | None = None,
+    max_line: int | None = None,
+    max_unpacked: int | None = None,
+    **options: Any,
+) -> Data:
     r"""Read features and label sets from a file.
 
     Parameters
@@ -55,6 +62,10 @@ def read(path: str | PathLike[str], *, format: str | None = None, **options: Any
         The file, plain or packed by gzip, bzip2 or xz.
     format : {"arff", "libsvm", "xmc", "csv", "tsv", "jsonl", "parquet", "arrow"}, optional
         Told by the content if not given.
+    max_line : int, optional
+        Most bytes of a line of text; 64 MB by default.
+    max_unpacked : int, optional
+        Most bytes of text that a packed file unpacks to; 64 GB by default.
     **options
         Of the format's reader: see `read_arff`, `read_libsvm`, `read_xmc` and `read_table`.
 
@@ -72,7 +83,8 @@ def read(path: str | PathLike[str], *, format: str | None = None, **options: Any
     name = detect_format(path) if format is None else format
     reader = choose(FORMATS, name, "format")
     _check_options(name, reader, options)
-    return reader(path, **options)
+    with limited(max_line, max_unpacked):
+        return reader(path, **options)
 
 
 def read_blocks(
@@ -137,7 +149,7 @@ def detect_format(path: str | PathLike[str]) -> str:
     lines = [line for line in whole.split(b"\n") if line.strip()]
     if re.match(rb"\s*@(relation|attribute|data)\b", _after_comments(lines), re.I):
         return "arff"
-    if lines[0].lstrip().startswith(b"{"):
+    if re.match(rb"\s*(\{|\[\s*(\{|$))", lines[0]):  # of an array the reader says what is wrong
         return "jsonl"
     if re.fullmatch(rb"\d+[ \t]+\d+[ \t]+\d+\s*", lines[0]):
         return "xmc"

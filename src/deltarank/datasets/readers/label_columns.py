@@ -1,15 +1,27 @@
 """Labels of a table: columns of 0 and 1, or one column of label lists."""
 
+import json
+import re
+from ast import literal_eval
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from deltarank.datasets.readers.cells import CellError, as_cells, is_known
+from deltarank.datasets.readers.cells import MISSING, CellError, as_cells, is_known
 
 # Names that say of themselves that a column holds labels.
 OBVIOUS = ("labels", "label", "tags", "tag", "categories")
+_BRACKETS = {"[": "]", "{": "}"}
+# Adjacent strings, which Python would join, have no comma between them and do not match.
+_HEX = "[0-9a-fA-F]"
+_ESCAPED = rf"\\(?:[\\'\"bfnrt]|x{_HEX}{{2}}|u{_HEX}{{4}}|U000{_HEX}{{5}}|U0010{_HEX}{{4}})"
+_ITEM = (
+    rf"""(?:'(?:[^'\\\n]|{_ESCAPED})*'|"(?:[^"\\\n]|{_ESCAPED})*"|"""
+    r"""-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?)"""
+)
+_QUOTED_LIST = re.compile(rf"(?:{_ITEM}(?:\s*,\s*{_ITEM})*\s*,?)?")
 _MARKS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -59,7 +71,9 @@ def from_lists(
 ) -> tuple[sparse.csr_array, tuple[str, ...]]:
     """Return the label sets of a column of lists, and the names of the labels in order.
 
-    A cell is a list, or a string of names with a separator between them; an empty one has no label.
+    A cell is a list, or a string of names with a separator between them; an empty one, or a word
+    such as ``n/a`` alone, has no label. A string in brackets is a list as pandas, JSON or Python
+    writes one.
 
     Examples
     --------
@@ -90,16 +104,49 @@ def from_lists(
 
 
 def _names(name: str, cell: Any, row: int, separator: str) -> set[str]:
-    items: Any
+    try:
+        items = _items(cell, separator)
+        for item in items:
+            _check_label(item)
+    except ValueError as wrong:
+        raise CellError(f"{wrong}; got {repr(cell)[:40]}", name, row) from None
+    return {str(item).strip() for item in items}
+
+
+def _items(cell: Any, separator: str) -> list[Any]:
+    """Return the labels of a cell, whatever they are."""
     if isinstance(cell, str):
-        items = cell.split(separator) if cell.strip() else ()
-    elif isinstance(cell, list | tuple | np.ndarray):
-        items = cell
-    elif not is_known(cell):
-        items = ()
-    else:
-        items = (cell,)
-    labels = {str(item).strip() for item in items}
-    if "" in labels or any(isinstance(item, list | dict) or item is None for item in items):
-        raise CellError(f"each label must have a name; got {repr(cell)[:40]}", name, row)
-    return labels
+        text = cell.strip()
+        if text in MISSING:
+            return []
+        if text[:1] in _BRACKETS or text == "set()":
+            return _bracketed(text)
+        return text.split(separator) if text else []
+    if isinstance(cell, list | tuple | np.ndarray):
+        return list(cell)
+    return [cell] if is_known(cell) else []
+
+
+def _bracketed(text: str) -> list[Any]:
+    """Read a list as programs print it: items in quotes, or numbers, with commas between them."""
+    inside = "" if text == "set()" else text[1:-1].strip()
+    closed = text == "set()" or text[-1] == _BRACKETS[text[0]]
+    if closed and _QUOTED_LIST.fullmatch(inside):
+        try:
+            return list(json.loads(f"[{inside}]"))
+        except ValueError:
+            return list(literal_eval(f"[{inside}]"))
+    raise ValueError(
+        "a list in brackets must have labels in quotes with commas between them, as ['a', 'b']; "
+        "otherwise leave the brackets out"
+    )
+
+
+def _check_label(item: Any) -> None:
+    if isinstance(item, str):
+        if not item.strip():
+            raise ValueError("each label must have a name")
+    elif isinstance(item, bool | np.bool_) or not (
+        isinstance(item, int | float | np.number) and item == item
+    ):
+        raise ValueError("each label must have a name or a number")

@@ -3,9 +3,11 @@
 import bz2
 import gzip
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,6 +21,17 @@ COMPRESSIONS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.
 _CORRUPT = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _MARK = b"\xef\xbb\xbf"  # some editors begin a UTF-8 file with it
 CHUNK_BYTES = 1 << 24
+# Bytes of a line, and of a packed file once it is unpacked: far beyond what data have, and within
+# what a machine bears. A small file can unpack to a thousand times its size.
+MOST = {"DELTARANK_MAX_LINE": 1 << 26, "DELTARANK_MAX_UNPACKED": 1 << 36}
+_limits: ContextVar[tuple[int, int] | None] = ContextVar("limits", default=None)
+_RETURNS_ONLY = (
+    "lines must end in a newline, and these end in a carriage return alone; tr '\\r' '\\n' helps"
+)
+_TOO_LONG = "a line must have at most {} bytes; if it is right, raise max_line= (--max-line)"
+_TOO_LARGE = (
+    "it unpacks to more than {} bytes; if it is right, raise max_unpacked= (--max-unpacked)"
+)
 
 
 @contextmanager
@@ -47,22 +60,56 @@ def beginning(path: Path, n_bytes: int = 1 << 16) -> bytes:
         return _without_mark(content.read(n_bytes))
 
 
+@contextmanager
+def limited(line: int | None, unpacked: int | None) -> Iterator[None]:
+    """Read with other limits on the bytes of a line, and on those that a packed file unpacks to."""
+    usual = _line_and_unpacked()
+    token = _limits.set((line or usual[0], unpacked or usual[1]))
+    try:
+        yield
+    finally:
+        _limits.reset(token)
+
+
+def _line_and_unpacked() -> tuple[int, int]:
+    """Return the limits in force; by default those that the environment names, or our own."""
+    line, unpacked = (int(os.environ.get(name, most)) for name, most in MOST.items())
+    return _limits.get() or (line, unpacked)
+
+
 def chunks_of_lines(path: Path, n_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield the content in chunks that end in a newline, with progress."""
+    """Yield the content in chunks that end in a newline, with progress; refuse endless lines."""
+    longest, most = _line_and_unpacked()
     with opened(path) as (content, raw), progress(f"reading {path.name}", _size(path)) as done:
-        rest, first = b"", True
+        rest, n_lines, n_read = b"", 0, 0
         while piece := content.read(n_bytes):
-            if first:
-                piece, first = _without_mark(piece), False
+            is_first = not n_read
+            n_read += len(piece)
+            if content is not raw and n_read > most:
+                raise DataFileError(path, _TOO_LARGE.format(most))
+            if is_first:
+                piece = _without_mark(piece)
+                if b"\r" in piece.rstrip() and b"\n" not in piece:
+                    raise DataFileError(path, _RETURNS_ONLY, line=1)
             done(raw.tell())
-            cut = piece.rfind(b"\n") + 1
+            rest += piece
+            _check_lines(path, rest, longest, n_lines)
+            cut = rest.rfind(b"\n") + 1
             if cut:
-                yield rest + piece[:cut]
-                rest = piece[cut:]
-            else:
-                rest += piece
+                n_lines += rest.count(b"\n")
+                yield rest[:cut]
+                rest = rest[cut:]
         if rest:
             yield rest + b"\n"
+
+
+def _check_lines(path: Path, text: bytes, longest: int, n_lines: int) -> None:
+    """Refuse a line that is too long."""
+    if len(text) <= longest:
+        return
+    for number, line in enumerate(text.split(b"\n"), start=n_lines + 1):
+        if len(line) > longest:
+            raise DataFileError(path, _TOO_LONG.format(longest), line=number)
 
 
 def lines(path: Path, n_bytes: int = CHUNK_BYTES) -> Iterator[str]:

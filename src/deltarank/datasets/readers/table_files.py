@@ -123,9 +123,7 @@ def _header(path: Path, first: _Rows | None) -> list[str]:
     if first is None:
         raise DataFileError(path, "the file must hold a line of names and at least one row")
     header = [name.strip() for name in first[0][0]]
-    for i, name in enumerate(header):
-        if name in header[:i]:
-            raise DataFileError(path, f"two columns have the name {name!r}", line=1, column=i + 1)
+    _check_names(path, header, line=1)
     return header
 
 
@@ -165,6 +163,9 @@ def _parse_object(path: Path, line: str, number: int) -> dict[str, Any]:
             raise DataFileError(path, "a name occurs twice in an object", line=number)
         return cells
 
+    if number == 1 and line.lstrip().startswith("["):
+        problem = "one JSON object per line is wanted; got an array: jq -c '.[]' writes it so"
+        raise DataFileError(path, problem, line=1, column=1)
     try:
         row = json.loads(line, object_pairs_hook=once)
     except json.JSONDecodeError as error:
@@ -224,10 +225,12 @@ def _with_pyarrow(
         raise DataFileError(path, "the file holds no rows")
 
 
-def _check_names(path: Path, names: list[str]) -> None:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise DataFileError(path, f"two columns have the name {name!r}", column=i + 1)
+def _check_names(path: Path, names: list[str], line: int | None = None) -> None:
+    seen: set[str] = set()
+    for i, name in enumerate(names, start=1):
+        if name in seen:
+            raise DataFileError(path, f"two columns have the name {name!r}", line=line, column=i)
+        seen.add(name)
 
 
 def _parquet(content: Any, n_bytes: int | None) -> Iterator[Any]:

@@ -99,7 +99,7 @@ def read_table(
     encoder : Encoder, optional
         From other rows, to get the same features; by default one is fitted.
     """
-    names = list(table.columns)
+    names = table.columns.keys()
     if labels is None:
         labels = obvious_column(names)
     if labels is None:
@@ -125,9 +125,10 @@ def read_table(
             features = {n: cells for n, cells in table.columns.items() if n not in left_out}
             if not features:
                 raise DataFileError(path, "no columns are left for features")
-            encoder = Encoder.fit(features, kinds)
-        _require(path, names, {"encoder": [column.name for column in encoder.columns]})
-        X = encoder.transform(table.columns)
+            encoder, X = Encoder.fit_transform(features, kinds)
+        else:
+            _require(path, names, {"encoder": [column.name for column in encoder.columns]})
+            X = encoder.transform(table.columns)
     except CellError as error:
         line = None if table.line_of is None else table.line_of[error.row]
         where = "" if line is not None else f"row {table.first_row + error.row}: "

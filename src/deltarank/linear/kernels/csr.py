@@ -6,8 +6,8 @@ stay in the second-level cache.
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.linear.kernels.logistic import curvature_block, logistic_block, sample_rows
 
 FAST = {"contract"}

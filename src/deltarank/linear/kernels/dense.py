@@ -5,8 +5,8 @@ blocks two threads were hardly faster than one.
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.linear.kernels.logistic import curvature_block, logistic_block, sample_rows
 
 

@@ -1,7 +1,8 @@
 """Kernels of the batched L-BFGS: one row per problem, its history contiguous in memory."""
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 # Sums may be reordered, so that dot products use vector registers.
 FAST = {"contract", "reassoc"}

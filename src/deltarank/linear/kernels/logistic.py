@@ -5,8 +5,8 @@ over cells into vector code: see `core.kernels.elementary`.
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit
 
 # A score whose loss and derivative, as a negative, vanish.

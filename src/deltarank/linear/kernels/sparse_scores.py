@@ -1,6 +1,6 @@
 """Scores of sparse rows under sparse coefficients, feature by feature."""
 
-from numba import njit
+from deltarank.core.compiling import njit
 
 
 @njit(nogil=True, cache=True)

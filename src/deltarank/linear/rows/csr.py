@@ -16,6 +16,7 @@ from deltarank.linear.kernels.csr import (
     csr_times_dense,
 )
 from deltarank.linear.rows.cells import KernelLabels
+from deltarank.linear.rows.costs import ascent_seconds, passes_seconds
 from deltarank.linear.rows.matrices import FACTOR_FLOPS, ROWS_PER_BLOCK, Array, Fused, Problem
 
 # Beyond this turning coefficients and gradients costs more than the passes it saves.
@@ -111,6 +112,18 @@ class CSRMatrix:
         sums, masses = np.zeros((n_columns, len(self.scale))), np.zeros(n_columns)
         csr_label_sums(self.parts, rows, weights, labels, sums, masses)
         return masses, sums
+
+    def takes_dual(self, n_rows: int, *Cs: float) -> bool:
+        """Tell whether dual coordinate ascent is quicker than passes, by what each has taken.
+
+        For all values of C together. Only for so many features that they are not rotated: there
+        passes are too many, and each pays for all coefficients, of which a row has few.
+        """
+        if self._is_rotated:
+            return False
+        per_row = self.flops_per_score / SLOWER_THAN_DENSE
+        ascent = ascent_seconds(n_rows, per_row, 1, Cs)
+        return ascent < passes_seconds(n_rows, per_row, len(self.scale), 1, Cs)
 
     def hessian_flops(self, n_rows: int) -> float:
         """Return the multiplications of a Hessian from that many rows; infinite if not offered."""

@@ -114,6 +114,10 @@ class DenseMatrix:
         dense_label_sums(self.parts, rows, weights, labels, sums, masses)
         return masses, sums
 
+    def takes_dual(self, n_rows: int, *Cs: float) -> bool:
+        """Dense rows are quickest in passes."""
+        return False
+
     def hessian_flops(self, n_rows: int) -> float:
         """Return the multiplications of a Hessian from that many rows."""
         n_features = len(self.scale)

@@ -22,6 +22,7 @@ from deltarank.linear.coordinates import Moments
 from deltarank.linear.rows.cells import Cells, KernelLabels
 from deltarank.linear.rows.csr import CSRMatrix
 from deltarank.linear.rows.dense import DenseMatrix
+from deltarank.linear.rows.dual import DualProblems
 from deltarank.linear.rows.matrices import Array, Problem, Sample, loss_chunk, loss_sample
 from deltarank.linear.rows.numpy_place import MatrixPlace
 from deltarank.linear.rows.protocol import Sums
@@ -30,6 +31,9 @@ from deltarank.linear.solvers.precision import Precision
 
 # At least so many rows per task: fewer would not make up for adding their gradients.
 ROWS_PER_CHUNK = 1024
+# Gradients of all chunks of rows that wait to be added up may take so much memory; but fewer
+# columns at a time than this would not fill vector registers.
+BYTES_OF_GRADIENTS, FEWEST_COLUMNS = 2**28, 16
 
 
 class LocalRows(MatrixPlace):
@@ -71,6 +75,8 @@ class LocalRows(MatrixPlace):
         self._moments = kind.moments(X, counted, weights) if moments is None else moments
         self.matrix: Any = kind(X, self._moments)
         self.parts, self.n_folds = [counted], 1
+        # The rows of each fold, also those that do not count in fits.
+        self.held_out = [np.empty(0, np.int64)]
         self.n_labels, self.n_features = labels.n_labels, X.shape[1]
         self.has_costs = bool((self.positive_cost != 1).any())
         self.has_unknown = labels.unknown is not None
@@ -111,7 +117,8 @@ class LocalRows(MatrixPlace):
         other.n_folds = int(folds.max()) + 1 if n_folds is None else n_folds
         (rows,) = self.parts
         other.parts = [rows[folds[rows] == fold] for fold in range(other.n_folds)]
-        for name in ("tables", "_masses"):
+        other.held_out = [np.flatnonzero(folds == fold) for fold in range(other.n_folds)]
+        for name in ("tables", "dual", "_masses"):
             other.__dict__.pop(name, None)
         return other
 
@@ -159,31 +166,50 @@ class LocalRows(MatrixPlace):
             listed = self._kernel_labels(labels, problems[columns])
             shared = (weights, listed, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in chunks(part)]
-            for masses, found in threads.run(tasks):
-                mass[columns] += masses
-                sums[columns] += found
+            # Every chunk's sums are a matrix of all problems: only some wait to be added up.
+            at_a_time = max(1, BYTES_OF_GRADIENTS // (8 * sums[columns].size))
+            for some in threads.row_blocks(len(tasks), at_a_time):
+                for masses, found in threads.run(tasks[some]):
+                    mass[columns] += masses
+                    sums[columns] += found
         return self.matrix.centred(sums, mass)
 
     def evaluate(
         self, coef: Array, offset: Array, problems: Array, precision: Precision = Precision.EXACT
     ) -> Sums:
         """Return the sums of the given problems; there is one precision here."""
-        groups = list(self._tiles(problems))
-        tasks, owners = [], []
-        for owner, (part, columns) in enumerate(groups):
-            cells = self.cells(self.problem(coef[columns], offset[columns]), problems[columns])
-            for rows in chunks(part):
-                tasks.append(partial(loss_chunk, self.matrix, rows, cells, self.loss))
-                owners.append(owner)
-        with one_blas_thread():
-            results = threads.run(tasks)
         sums, gradient = np.zeros((3, len(problems))), np.zeros_like(coef)
-        for owner, (_, columns) in enumerate(groups):
-            mine = [result for o, result in zip(owners, results, strict=True) if o == owner]
-            sums[:, columns] += sum(s for s, _ in mine)
-            gradient[columns] += self.matrix.total([g for _, g in mine])
+        for tiles in self._tiles_at_a_time(problems):
+            tasks, owners = [], []
+            for part, columns in tiles:
+                cells = self.cells(self.problem(coef[columns], offset[columns]), problems[columns])
+                pieces = chunks(part)
+                tasks += [
+                    partial(loss_chunk, self.matrix, rows, cells, self.loss) for rows in pieces
+                ]
+                owners.append((columns, len(pieces)))
+            with one_blas_thread():
+                results = iter(threads.run(tasks))
+            for columns, n_pieces in owners:
+                own = [next(results) for _ in range(n_pieces)]
+                sums[:, columns] += sum(s for s, _ in own)
+                gradient[columns] += self.matrix.total([g for _, g in own])
         losses, curvatures, residuals = sums
         return Sums(losses, curvatures, residuals, self.matrix.centred(gradient, residuals))
+
+    def _tiles_at_a_time(self, problems: Array) -> Iterator[list[tuple[Array, Any]]]:
+        """Yield as many tiles as have gradients, one for each chunk of rows, that fit in memory."""
+        taken: list[tuple[Array, Any]] = []
+        n_bytes = 0
+        for part, columns in self._tiles(problems):
+            n_columns = np.arange(len(problems))[columns].size
+            size = 4 * self.n_features * n_columns * len(chunks(part))
+            if taken and n_bytes + size > BYTES_OF_GRADIENTS:
+                yield taken
+                taken, n_bytes = [], 0
+            taken.append((part, columns))
+            n_bytes += size
+        yield taken
 
     def problem(self, coef: Array, offset: Array) -> Problem:
         """Return coefficients and offsets as the kernels of the loss want them."""
@@ -194,6 +220,22 @@ class LocalRows(MatrixPlace):
         """Return what the kernels need to evaluate the cells of problems."""
         listed = self._kernel_labels(self._marked, problems)
         return Cells(problem, self.weights, listed, self._costs)
+
+    def takes_dual(self, *Cs: float) -> bool:
+        """Tell whether one cell after the other is quicker than passes over all of them."""
+        return self.loss.fused == "logistic" and self.matrix.takes_dual(self.n_rows, *Cs)
+
+    @cached_property
+    def dual(self) -> DualProblems:
+        """The same rows for dual coordinate ascent."""
+        return DualProblems(
+            self.matrix.parts,
+            self.center,
+            self.weights,
+            self._marked,
+            self._costs,
+            list(zip(self.parts, self.held_out, strict=True)),
+        )
 
     @cached_property
     def tables(self) -> Tables:
@@ -271,7 +313,10 @@ class LocalRows(MatrixPlace):
 
     def _tiles(self, problems: Array) -> Iterator[tuple[Array, Any]]:
         """Cut the groups into so many columns at a time as the matrix is quickest with."""
-        width = self.matrix.columns_at_a_time
+        largest_part = max(len(part) for part in self.parts)
+        n_chunks = len(threads.even_parts(largest_part, ROWS_PER_CHUNK))
+        room = BYTES_OF_GRADIENTS // (4 * self.n_features * max(n_chunks, 1))
+        width = min(self.matrix.columns_at_a_time, max(room, FEWEST_COLUMNS))
         for part, columns in self._groups(problems):
             chosen = np.arange(len(problems))[columns]
             n_tiles = -(-len(chosen) // width)

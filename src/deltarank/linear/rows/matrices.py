@@ -84,6 +84,9 @@ class Matrix(Protocol):
     ) -> tuple[Array, Array]:
         """Return the weights (p,) and weighted sums (p, d) of the rows each column lists."""
 
+    def takes_dual(self, n_rows: int, *Cs: float) -> bool:
+        """Tell whether one cell after the other is quicker than passes over all of them."""
+
     def hessian_flops(self, n_rows: int) -> float:
         """Return the multiplications of a Hessian from that many rows; infinite if not offered."""
 

@@ -39,6 +39,11 @@ class NumPyPlace:
 
     make_steps, digits = ArraySteps, Digits()
     stages = (Stage(Precision.EXACT),)
+    dual: Any = None
+
+    def takes_dual(self, *Cs: float) -> bool:
+        """Tell whether dual coordinate ascent is quicker; only rows here can take it."""
+        return False
 
     def asarray(self, values: Any) -> Array:
         """Return numbers as float64."""

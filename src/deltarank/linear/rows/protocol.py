@@ -132,6 +132,15 @@ class Rows(Protocol):
     def make_steps(self, start: Start, memory: int) -> Steps:
         """Return the vectors of L-BFGS, with room for so many pairs of each problem."""
 
+    # Other ways to a minimum
+
+    def takes_dual(self, *Cs: float) -> bool:
+        """Tell whether `dual`, one cell after the other, is quicker than passes over all cells."""
+
+    @property
+    def dual(self) -> Any:
+        """The same rows for dual coordinate ascent: see `linear.rows.dual.DualProblems`."""
+
     # Sums over rows
 
     def with_folds(self, folds: Any) -> "Rows":

@@ -6,8 +6,8 @@ relevant in a row, and in many rows neither or both.
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.core.kernels.elementary import exp64, logarithm
 from deltarank.core.kernels.lanes import (
     INVERSE,

@@ -11,9 +11,9 @@ They are plain functions that numba compiles into their callers: see `pairwise`.
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from deltarank.core.compiling import njit
 from deltarank.core.kernels.elementary import exp64
 
 # Sums may be reordered, so that they use vector registers.

@@ -18,8 +18,8 @@ One loop over rows is compiled once for each loss.
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.metrics.kernels.pair_tiles import (
     FEW_LABELS,
     ROWS_PER_TILE,

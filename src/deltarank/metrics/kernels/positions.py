@@ -1,7 +1,8 @@
 """Where each relevant label stands in its row's ranking."""
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 # Up to this many relevant labels, comparing each with the whole row beats sorting the row: the
 # comparisons are branch-free and vectorised, several a cycle.

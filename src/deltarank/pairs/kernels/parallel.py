@@ -7,8 +7,8 @@ digits.
 """
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.linear.kernels.csr import csr_times_dense
 from deltarank.metrics.kernels.pairwise import logistic_pairs
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from deltarank.core.text import visible
+
 Row = dict[str, Any]
 # Characters that would end a cell or a line.
 _ONE_CELL = str.maketrans("\t\n\r", "   ")
@@ -27,7 +29,7 @@ def cell(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list):
         return " ".join(cell(item) for item in value)
-    return str(value).translate(_ONE_CELL)
+    return visible(str(value).translate(_ONE_CELL))
 
 
 def to_tsv(rows: Iterable[Row]) -> str:

@@ -1,8 +1,8 @@
 """Rows of numeric ARFF, dense ``1,2.5,?`` and sparse ``{3 1,7 0.5}``, from bytes to arrays."""
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.datasets.readers.kernels.decimals import (
     NOT_A_NUMBER,
     TOO_LARGE,

@@ -7,7 +7,8 @@ caller.
 """
 
 import numpy as np
-from numba import njit
+
+from deltarank.core.compiling import njit
 
 SMALLEST_POWER, LARGEST_POWER = -342, 308
 # Outcomes of reading a number.

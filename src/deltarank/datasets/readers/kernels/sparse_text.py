@@ -1,8 +1,8 @@
 """Rows of LIBSVM and XMC text, ``l1,l2 f:v f:v``, straight from bytes to arrays."""
 
 import numpy as np
-from numba import njit
 
+from deltarank.core.compiling import njit
 from deltarank.datasets.readers.kernels.decimals import (
     NOT_A_NUMBER,
     TOO_LARGE,

@@ -1,0 +1,167 @@
+"""Rows as dual coordinate ascent wants them: cells of one label after the other.
+
+Labels are problems of their own that share nothing but the rows, so threads take some labels each,
+and any number of threads gives the same bits.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltarank.core import threads
+from deltarank.core.labels import LabelSets
+from deltarank.core.progress import progress
+from deltarank.linear.kernels.dual import ascend_problems, row_geometry
+
+Array = NDArray[Any]
+# Labels per task: few enough that a fit can be interrupted, and ends on all threads at once.
+LABELS_PER_TASK = 8
+# No scores wanted; a view, as those that are wanted, so that one compiled loop serves both.
+NO_SCORES = np.empty((1, 1, 2), np.float32)[:, :0, :1]
+NO_POINTS, NO_ROWS = np.empty((0, 0), np.float32), np.empty(0, np.int64)
+
+
+class Ascent(NamedTuple):
+    """How problems are to be solved.
+
+    Attributes
+    ----------
+    penalized : bool
+        Whether intercepts are penalised.
+    tol : float
+        Relative duality gap to stop at.
+    max_epochs : int
+    """
+
+    penalized: bool
+    tol: float
+    max_epochs: int
+
+
+class DualProblems:
+    """Cells of all labels, label by label.
+
+    Parameters
+    ----------
+    matrix : tuple
+        Starts, columns and float32 values of a CSR matrix.
+    center : ndarray of shape (d,)
+        Weighted mean of the features: problems whose rows are centred converge sooner.
+    weights : ndarray of float32, shape (n,)
+    marked : LabelSets
+        Relevant and unknown labels of each row.
+    costs : ndarray of float32
+        What each of these cells costs, 0 if it is unknown.
+    folds : list of tuple
+        The rows of each fold that count, and all of its rows; without folds, one of all rows.
+    """
+
+    def __init__(
+        self,
+        matrix: tuple[Array, Array, Array],
+        center: Array,
+        weights: Array,
+        marked: LabelSets,
+        costs: Array,
+        folds: list[tuple[Array, Array]],
+    ) -> None:
+        self._matrix, self._weights, self._center = matrix, weights, center
+        by_label = np.argsort(marked.members, kind="stable")
+        counts = np.bincount(marked.members, minlength=marked.n_labels)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._labels = (starts, marked.rows[by_label].astype(np.int32), costs[by_label])
+        self._folds = folds
+        self._geometries: dict[bool, Any] = {}
+
+    def solve(
+        self, problems: Array, C: float, ascent: Ascent, starts: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Return points (p, d + 1), numbers of epochs (p,) and which have converged (p,).
+
+        Problem ``l * n_folds + f`` is label l without fold f, and points are in the variables of
+        the features as they are, the score at the centre last. Points to start from may be given.
+        """
+        points = np.empty((len(problems), len(self._center) + 1), np.float32)
+        n_epochs, converged = np.empty(len(problems), np.int64), np.empty(len(problems), bool)
+        begin = NO_POINTS if starts is None else self._shifted(starts, ascent, -1.0)
+        Cs = np.array([C], np.float32)
+        tasks, places = [], []
+        for rows, _, chosen in self._tasks(problems):
+            # A copy of its own for each task, put in place below: problems need not be in a row.
+            own = np.empty((len(chosen), points.shape[1]), np.float32)
+            given = begin[chosen] if len(begin) else NO_POINTS
+            labels = problems[chosen] // len(self._folds)
+            tasks.append(
+                partial(self._ascend, rows, labels, Cs, ascent, given, own, NO_ROWS, NO_SCORES)
+            )
+            places.append((chosen, own))
+        for (chosen, own), found in zip(places, _run(tasks), strict=True):
+            points[chosen] = own
+            n_epochs[chosen], converged[chosen] = found
+        return self._shifted(points, ascent, 1.0), n_epochs, converged
+
+    def _shifted(self, points: Array, ascent: Ascent, sign: float) -> Array:
+        """Turn intercepts into scores at the centre (1), or back (-1), where they are penalised."""
+        points = points.astype(np.float32)
+        if ascent.penalized:
+            points[:, -1] += sign * (points[:, :-1] @ self._center)
+        return points
+
+    def held_out_scores(self, labels: Array, Cs: Array, ascent: Ascent) -> Array:
+        """Return the scores (c, n, p) of every row by problems that go without its fold.
+
+        One problem for each label and fold, along ascending values of C; rows of no fold score 0.
+        """
+        scores = np.zeros((len(Cs), len(self._weights), len(labels)), np.float32)
+        n_folds, values = len(self._folds), Cs.astype(np.float32)
+        problems = (labels[:, None] * n_folds + np.arange(n_folds)).reshape(-1)
+        tasks = []
+        for rows, unseen, chosen in self._tasks(problems):
+            places = chosen // n_folds
+            into = scores[:, :, places[0] : places[-1] + 1]
+            tasks.append(
+                partial(self._ascend, rows, labels[places], values, ascent, NO_POINTS, NO_POINTS,
+                        unseen, into)
+            )  # fmt: skip
+        _run(tasks)
+        return scores
+
+    def _ascend(
+        self, rows: Array, labels: Array, Cs: Array, ascent: Ascent, *rest: Array
+    ) -> tuple[Array, Array]:
+        geometry = self._geometry(ascent.penalized)
+        given = (rows, self._weights, self._labels, labels, Cs, tuple(ascent))
+        return ascend_problems(self._matrix, geometry, *given, *rest)
+
+    def _geometry(self, penalized: bool) -> tuple[Array, Any, Array, Array]:
+        """Return the centre that problems are solved around, and how rows lie to it."""
+        if penalized not in self._geometries:
+            center = (self._center * (not penalized)).astype(np.float32)
+            norm = np.float32(np.square(center, dtype=np.float64).sum())
+            self._geometries[penalized] = (center, norm, *row_geometry(self._matrix, center))
+        return self._geometries[penalized]
+
+    def _tasks(self, problems: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield rows to fit, rows to leave out, and where problems over these rows stand."""
+        n_folds = len(self._folds)
+        for fold, (part, left_out) in enumerate(self._folds):
+            others = [rows for f, (rows, _) in enumerate(self._folds) if f != fold] or [part]
+            seen = np.sort(np.concatenate(others)).astype(np.int32)
+            places = np.flatnonzero(problems % n_folds == fold)
+            for block in threads.row_blocks(len(places), LABELS_PER_TASK):
+                yield seen, left_out, places[block]
+
+
+def _run(tasks: list[Any]) -> list[Any]:
+    """Run tasks on all threads, some at a time, so that progress shows and a fit can be stopped."""
+    results: list[Any] = []
+    at_a_time = 8 * threads.n_threads()
+    with progress("ascending", len(tasks)) as done:
+        done.each = at_a_time
+        for block in threads.row_blocks(len(tasks), at_a_time):
+            results += threads.run(tasks[block])
+            done(len(results))
+    return results

@@ -1,0 +1,67 @@
+"""Commands look before they leap: how long a fit takes, and a shorter way to C."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from deltarank.cli import plan
+from deltarank.cli.training import Settings
+from deltarank.linear.rows import costs
+from deltarank.recipes import RECIPES
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 4))
+Y = sparse.csr_array((X @ RNG.normal(size=(4, 6)) + RNG.normal(size=(120, 6)) > 0.5).astype(int))
+
+
+def planned(settings, name="logistic"):
+    return plan.planned(name, RECIPES[name], settings, X, Y)
+
+
+def test_small_data_are_searched_whole_and_in_silence(capsys):
+    assert type(planned(Settings())).__name__ == "LogisticRankerCV"
+    assert capsys.readouterr().err == ""
+
+
+def test_c_is_chosen_on_a_part_where_all_would_take_long(capsys, monkeypatch):
+    monkeypatch.setattr(plan, "LONGEST_SEARCH", 0)
+    monkeypatch.setattr(plan, "MOST_ROWS", 80)
+    monkeypatch.setattr(plan, "MOST_LABELS", 3)
+    ranker = planned(Settings())
+    rows, labels = plan._part(Y, 0)
+    frequencies = np.asarray(Y.sum(axis=0)).ravel()
+    assert set(labels) == set(np.argsort(-frequencies, kind="stable")[:3])
+    own = RECIPES["logistic"].tuned("rank", plan.Tuning()).fit(X[rows], Y[rows][:, labels])
+    assert type(ranker).__name__ == "LogisticRanker"
+    assert ranker.C == own.C_
+    assert "on 80 rows and the 3 most frequent labels (--tune takes all)" in capsys.readouterr().err
+
+
+def test_who_asks_for_a_search_gets_it(monkeypatch):
+    monkeypatch.setattr(plan, "LONGEST_SEARCH", 0)
+    assert type(planned(Settings(tune=True))).__name__ == "LogisticRankerCV"
+
+
+def test_long_fits_are_announced(capsys, monkeypatch):
+    monkeypatch.setattr(plan, "fit_seconds", lambda *given: 3600.0)
+    monkeypatch.setattr(plan, "n_threads", lambda: 2)
+    planned(Settings(C=1.0))
+    assert "this will take about 30 minutes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("best", "words"), [(100.0, "largest"), (0.1, "smallest"), (1.0, "")])
+def test_the_end_of_the_grid_is_told(best, words, capsys):
+    class Search:
+        C_, cv_results_ = best, {"param_C": np.array([0.1, 1.0, 100.0])}
+
+    plan.note_end_of_grid(Search())
+    told = capsys.readouterr().err
+    assert (f"the {words} value tried" in told) if words else told == ""
+
+
+def test_costs_grow_with_rows_labels_and_c():
+    one = costs.fit_seconds((1000, 5000), 30_000, 100, 1.0)
+    assert costs.fit_seconds((2000, 5000), 60_000, 100, 1.0) > one
+    assert costs.fit_seconds((1000, 5000), 30_000, 200, 1.0) == pytest.approx(2 * one)
+    passes = [costs.passes_seconds(1000, 30, 5000, 100, [C]) for C in (1.0, 1000.0)]
+    assert passes[1] > 5 * passes[0]
