@@ -185,6 +185,7 @@ class TestFit:
         [
             ([], "fitted LogisticRankerCV to 300 rows"),
             (["--ranker", "kernel", "--C", "1"], "gamma = "),
+            (["--ranker", "label-tree", "--C", "2"], "fitted LabelTreeRanker"),
             (["--ranker", "adaboost", "--rounds", "5"], "n_stumps = 5"),
             (["--ranker", "adaboost", "--tune"], "fitted AdaBoostRanker"),
             (["--ranker", "adaboost-mr", "--rounds", "7"], "n_stumps = 7"),

@@ -15,8 +15,9 @@ FITS = """
 import sys
 import numpy as np
 from scipy import sparse
-from deltarank import (AdaBoostMH, AdaBoostMR, AdaBoostRanker, KernelLogisticRanker, LogisticRanker,
-                       LogisticRankerCV, LogLinearRanker, PairwiseRanker, StagedSearchCV, rank_loss)
+from deltarank import (AdaBoostMH, AdaBoostMR, AdaBoostRanker, KernelLogisticRanker,
+                       LabelTreeRanker, LogisticRanker, LogisticRankerCV,
+                       LogLinearRanker, PairwiseRanker, StagedSearchCV, rank_loss)
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4000, 30))
@@ -26,6 +27,7 @@ rankers = {
     "logistic, sparse": LogisticRanker(),
     "logistic cv": LogisticRankerCV(Cs=[0.01, 1.0], cv=3, random_state=0),
     "kernel": KernelLogisticRanker(n_landmarks=50, gamma=0.1, C=1.0, random_state=0),
+    "tree, sparse": LabelTreeRanker(arity=3, leaf_size=3, random_state=0),
     "adaboost": AdaBoostRanker(n_stumps=20),
     "adaboost mr": AdaBoostMR(n_stumps=40),
     "adaboost mh": AdaBoostMH(n_stumps=40),

@@ -7,6 +7,7 @@ from deltarank.linear.logistic import SUCCESSOR_LOSSES, LogisticRanker
 from deltarank.linear.logistic_cv import LogisticRankerCV
 from deltarank.pairs.loglinear import LogLinearRanker
 from deltarank.pairs.pairwise import PairwiseRanker
+from deltarank.trees.label_tree import LabelTreeRanker
 from deltarank.wrappers.calibrated import CalibratedRanker
 from deltarank.wrappers.reduction import WeightedBinaryRelevance
 from deltarank.wrappers.staged import StagedSearchCV
@@ -18,6 +19,7 @@ __all__ = [
     "AdaBoostRanker",
     "CalibratedRanker",
     "KernelLogisticRanker",
+    "LabelTreeRanker",
     "LogLinearRanker",
     "LogisticRanker",
     "LogisticRankerCV",

@@ -15,6 +15,7 @@ from deltarank.rankers import (
     AdaBoostMR,
     AdaBoostRanker,
     KernelLogisticRanker,
+    LabelTreeRanker,
     LogisticRanker,
     LogisticRankerCV,
     LogLinearRanker,
@@ -99,7 +100,11 @@ def _loglinear(weight: Any, rounds: int | None, _: Tuning) -> LogLinearRanker:
     return LogLinearRanker(n_iterations=rounds, stages=[rounds], weight=weight)
 
 
-def _search_penalty(weight: Any, tuning: Tuning) -> Any:
+def _label_tree(weight: Any, C: float | None, tuning: Tuning) -> LabelTreeRanker:
+    return LabelTreeRanker(weight=weight, random_state=tuning.seed, **_given(C=C))
+
+
+def _search_penalty(ranker: Any, tuning: Tuning) -> Any:
     from sklearn.model_selection import GridSearchCV
 
     Cs = list(tuning.Cs or DEFAULT_CS)
@@ -113,7 +118,7 @@ def _search_penalty(weight: Any, tuning: Tuning) -> Any:
                 return super().fit(X, y)
 
     return Search(
-        PairwiseRanker(weight=weight),
+        ranker,
         {"C": Cs},
         scoring=get_scorer("neg_rank_loss"),
         cv=LabelStratifiedKFold(tuning.folds, random_state=tuning.seed),
@@ -137,6 +142,12 @@ RECIPES = {
         scale=True,
         tuned_by_default=True,
     ),
+    "label-tree": Recipe(
+        _label_tree,
+        lambda weight, tuning: _search_penalty(_label_tree(weight, None, tuning), tuning),
+        "C",
+        scale=True,
+    ),
     "adaboost": _boosted(AdaBoostRanker, "stumps"),
     "adaboost-mr": _boosted(AdaBoostMR, "rounds"),
     "adaboost-mh": _boosted(AdaBoostMH, "rounds"),
@@ -148,7 +159,7 @@ RECIPES = {
     ),
     "pairwise": Recipe(
         lambda weight, C, _: PairwiseRanker(weight=weight, **_given(C=C)),
-        _search_penalty,
+        lambda weight, tuning: _search_penalty(PairwiseRanker(weight=weight), tuning),
         "C",
         scale=True,
     ),

@@ -22,6 +22,7 @@ DEFAULT = "logistic,pairwise,adaboost"
 # By the time that fits take, on most data.
 CHEAPEST_FIRST = (
     "logistic",
+    "label-tree",
     "lllr",
     "adaboost",
     "pairwise",

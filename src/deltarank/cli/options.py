@@ -55,7 +55,9 @@ Tune = Annotated[
 ]
 Penalty = Annotated[
     float | None,
-    typer.Option("--C", help="Inverse of the penalty's strength (logistic, kernel, pairwise)."),
+    typer.Option(
+        "--C", help="Inverse of the penalty's strength (logistic, kernel, label-tree, pairwise)."
+    ),
 ]
 Rounds = Annotated[int | None, typer.Option(min=1, help="Stumps (adaboost...) or updates (lllr).")]
 Weight = Literal["rank", "uniform", "recall", "ndcg", "min"]
@@ -64,7 +66,7 @@ RowWeight = Annotated[
     typer.Option(help="How much a row counts, by its labels; rank is consistent for rank loss."),
 ]
 RankerName = Literal[
-    "logistic", "kernel", "adaboost", "adaboost-mr", "adaboost-mh", "lllr", "pairwise"
+    "logistic", "kernel", "label-tree", "adaboost", "adaboost-mr", "adaboost-mh", "lllr", "pairwise"
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random, such as folds.")]
 

@@ -82,6 +82,20 @@ STORED = {
         ("gamma_", "C_", "n_landmarks_", "search_"),
         maybe_sparse={"landmarks_": "csr"},
     ),
+    "LabelTreeRanker": Stored(
+        "deltarank.rankers",
+        {
+            "coef_": "f vd",
+            "intercept_": "f v",
+            "child_starts_": "i s",
+            "node_labels_": "i v",
+            "constants_": "f m",
+            "n_iter_": "i v",
+            "converged_": "b v",
+        },
+        not_finite=("constants_",),
+        maybe_sparse={"coef_": "csr"},
+    ),
     "AdaBoostRanker": Stored(
         "deltarank.rankers",
         {

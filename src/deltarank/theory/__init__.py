@@ -1,7 +1,12 @@
 """The paper's definitions and theorems (sections 2 to 4) as functions of a label distribution."""
 
 from deltarank.theory.bipartite import BipartiteProblem, bipartite_reduction
-from deltarank.theory.bounds import bipartite_regret_bound, regret_bound, strong_properness
+from deltarank.theory.bounds import (
+    bipartite_regret_bound,
+    regret_bound,
+    strong_properness,
+    tree_regret_bound,
+)
 from deltarank.theory.distribution import LabelDistribution
 from deltarank.theory.examples import EXAMPLES
 from deltarank.theory.surrogates import (
@@ -23,4 +28,5 @@ __all__ = [
     "surrogate_minimizer",
     "surrogate_regret",
     "surrogate_risk",
+    "tree_regret_bound",
 ]

@@ -1,0 +1,217 @@
+"""All problems of a forest: siblings together, over the rows with a label below their parent."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from deltarank.core import threads
+from deltarank.core.labels import LabelSets, label_sets
+from deltarank.core.progress import progress
+from deltarank.linear import fit as linear
+from deltarank.linear.objective import Objective
+from deltarank.linear.rows.local import LocalRows
+from deltarank.trees.kernels.lanes import LANES
+from deltarank.trees.kernels.members import family_signs, kept_coefficients, rows_of_nodes
+from deltarank.trees.kernels.siblings import ascend_siblings
+from deltarank.trees.tree import Forest
+
+Array = NDArray[Any]
+# Score of a root that every row has: its chance is one.
+CERTAIN = 1e30
+LARGEST_C = 1e30
+# Tasks started together: few enough that a fit can be interrupted and tells how far it is.
+TASKS_PER_THREAD = 4
+# Rows of which more than this share is not zero are handled as dense.
+DENSE_SHARE = 0.25
+
+
+class Options(NamedTuple):
+    """How problems are solved: see `LabelTreeRanker`; `of_groups` is its `inner_C`."""
+
+    C: float
+    of_groups: float
+    penalize_intercept: bool
+    tol: float
+    max_iter: int
+    prune: float
+
+
+class Fitted(NamedTuple):
+    """Coefficients of nodes, one row per node, and how they were found."""
+
+    coef: sparse.csr_array
+    intercept: Array
+    n_iter: Array
+    gap: Array
+
+
+class Rows(NamedTuple):
+    """Rows to fit, scaled to a mean square length of 1.
+
+    Attributes
+    ----------
+    matrix : tuple
+        Starts, columns and float32 values of a CSR matrix.
+    n_features : int
+    scale : float
+        What the values were divided by.
+    weights : array of shape (n,)
+    labels : LabelSets
+    """
+
+    matrix: tuple[Array, Array, Array]
+    n_features: int
+    scale: float
+    weights: Array
+    labels: LabelSets
+
+    @classmethod
+    def of(cls, X: Any, weights: Array, labels: LabelSets) -> "Rows":
+        """Return checked rows, dense or sparse, as they are to be fitted."""
+        matrix = sparse.csr_array(X)
+        largest = float(np.abs(matrix.data).max(initial=0.0)) or 1.0
+        squares = np.square(matrix.data / largest, dtype=np.float64).sum()
+        scale = largest * float(np.sqrt(squares / matrix.shape[0])) or 1.0
+        values = (matrix.data / scale).astype(np.float32)
+        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        return cls((*places, values), matrix.shape[1], scale, weights.astype(np.float32), labels)
+
+    def take(self, rows: Array) -> Any:
+        """Return some rows as they were given, up to rounding; dense where that is quicker."""
+        shape = (len(self.matrix[0]) - 1, self.n_features)
+        starts, indices, values = self.matrix
+        taken = sparse.csr_array((values, indices, starts), shape=shape)[rows]
+        taken.data = taken.data * self.scale
+        return taken.toarray() if taken.nnz > DENSE_SHARE * np.prod(taken.shape) else taken
+
+    @property
+    def counted(self) -> Array:
+        """The rows that count."""
+        return np.flatnonzero(self.weights > 0).astype(np.int32)
+
+
+class _Family(NamedTuple):
+    """Siblings to be solved together: nodes from `first` to `end`, over some rows."""
+
+    first: int
+    end: int
+    rows: Array
+
+
+def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
+    """Fit every node on the rows that hold a label below its parent.
+
+    Families do not depend on each other, so all trees and levels are solved at once, the largest
+    families first. Those that dual coordinate ascent is slow to solve, as it is of dense rows and
+    large C, are solved by passes over their rows.
+    """
+    leaves = forest.leaves(rows.labels.n_labels)
+    labels, counted = rows.labels, rows.counted
+    of_nodes = rows_of_nodes(labels.starts, labels.members, counted, leaves, forest.parents)
+    families = list(_families(forest, of_nodes, counted))
+    problems = _Problems(rows, of_nodes, forest.labels >= 0, options)
+    costs = np.array([len(family.rows) for family in families])
+    parts: list[Any] = [None] * len(families)
+    with progress("fitting nodes", float(costs.sum())) as done:
+        order = np.argsort(-costs, kind="stable")
+        for block in threads.row_blocks(len(order), TASKS_PER_THREAD * threads.n_threads()):
+            chosen = order[block]
+            found = threads.run([partial(problems.ascend, families[k]) for k in chosen])
+            for k, part in zip(chosen, found, strict=True):
+                late = part[-1].max() > options.tol and options.max_iter > linear.PATIENCE
+                parts[k] = problems.descend(families[k]) if late else part
+                done(done.at + float(costs[k]))
+    return _joined(parts, rows.n_features)
+
+
+def _families(forest: Forest, of_nodes: tuple[Array, Array], counted: Array) -> Iterator[_Family]:
+    """Yield all nodes, in their order; the roots are a family over all rows."""
+    starts, rows = of_nodes
+    bounds = np.concatenate([[0], forest.child_starts])
+    for parent, (first, end) in enumerate(pairwise(bounds), start=-1):
+        own = counted if parent < 0 else rows[starts[parent] : starts[parent + 1]]
+        for block in threads.row_blocks(end - first, LANES):
+            yield _Family(first + block.start, first + block.stop, own)
+
+
+class _Problems(NamedTuple):
+    """What the problems of all families have in common.
+
+    Solutions are tuples of counts, features and values of kept coefficients, intercepts, epochs and
+    gaps.
+    """
+
+    rows: Rows
+    of_nodes: tuple[Array, Array]
+    is_label: Array
+    options: Options
+
+    def ascend(self, family: _Family) -> tuple[Array, ...]:
+        """Solve siblings by dual coordinate ascent."""
+        (first, end, own), rows, options = family, self.rows, self.options
+        width = end - first
+        starts, _ = self.of_nodes
+        if (np.diff(starts[first : end + 1]) == len(own)).all():
+            # As for roots where all rows have a label: there is nothing to tell.
+            nothing = np.zeros(width, np.int64)
+            empty = np.empty(0, np.int32), np.empty(0, np.float32)
+            return nothing, *empty, np.full(width, CERTAIN), nothing + 1, np.zeros(width)
+        Cs = np.full(LANES, options.of_groups)
+        Cs[:width] = self._Cs(family)
+        with np.errstate(over="ignore"):
+            scaled = np.minimum(Cs * np.square(rows.scale), LARGEST_C).astype(np.float32)
+        intercept_Cs = np.where(options.penalize_intercept, Cs, np.inf).astype(np.float32)
+        limits = (intercept_Cs, options.tol, min(options.max_iter, linear.PATIENCE))
+        features, coef, intercepts, n_epochs, gaps = ascend_siblings(
+            rows.matrix, rows.n_features, own, rows.weights, self._signs(family), scaled, limits,
+            first + 1,
+        )  # fmt: skip
+        n_iter = np.full(width, n_epochs)
+        return *self._kept(features, coef, width), intercepts[:width], n_iter, gaps[:width]
+
+    def descend(self, family: _Family) -> tuple[Array, ...]:
+        """Solve siblings by the solvers of linear rankers."""
+        (first, end, own), options = family, self.options
+        width = end - first
+        X = self.rows.take(own)
+        signs, weights = self._signs(family), self.rows.weights[own].astype(np.float64)
+        features = np.arange(X.shape[1], dtype=np.int32)
+        coef, intercept = np.empty((X.shape[1], width), np.float32), np.empty(width)
+        n_iter, converged = np.empty(width, np.int64), np.empty(width, bool)
+        limits = linear.Options(options.tol, options.max_iter)
+        Cs = self._Cs(family)
+        for C in np.unique(Cs):
+            lanes = np.flatnonzero(Cs == C)
+            local = LocalRows(X, label_sets(signs[:, lanes] > 0), weights)
+            objective = Objective(local, C=C, penalize_intercept=options.penalize_intercept)
+            solution = linear.solve(objective, np.arange(len(lanes)), limits)
+            found, intercept[lanes] = objective.to_features(solution.point)
+            coef[:, lanes] = found.T * self.rows.scale
+            n_iter[lanes], converged[lanes] = solution.n_iter, solution.converged
+        # These solvers estimate the gap, and tell whether it is below what was asked for.
+        gaps = np.where(converged, 0.0, np.inf)
+        return *self._kept(features, coef, width), intercept, n_iter, gaps
+
+    def _Cs(self, family: _Family) -> Array:  # noqa: N802  C is the parameter's name
+        is_label = self.is_label[family.first : family.end]
+        return np.where(is_label, self.options.C, self.options.of_groups)
+
+    def _signs(self, family: _Family) -> Array:
+        return family_signs(family.rows, *self.of_nodes, family.first, family.end, LANES)
+
+    def _kept(self, features: Array, coef: Array, width: int) -> tuple[Array, Array, Array]:
+        """Return the coefficients to keep, for rows as they were given."""
+        counts, indices, values = kept_coefficients(features, coef, width, self.options.prune)
+        return counts, indices, (values / self.rows.scale).astype(np.float32)
+
+
+def _joined(parts: list[tuple[Array, ...]], n_features: int) -> Fitted:
+    counts, indices, values, *others = (np.concatenate(field) for field in zip(*parts, strict=True))
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    coef = sparse.csr_array((values, indices, starts), shape=(len(counts), n_features))
+    return Fitted(coef, *others)

@@ -1,0 +1,130 @@
+"""Label trees: what they estimate, how they search, and what they are given."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from deltarank import instance_weights
+from deltarank.datasets import long_tailed
+from deltarank.trees.label_tree import LabelTreeRanker
+
+
+def data(seed=0, n=400, d=120, m=90):
+    X, Y = long_tailed(n, d, m, random_state=seed)
+    return X, Y
+
+
+def path_chances(ranker, X):
+    """Return the scores of all labels from their definition, by loops over trees and labels."""
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    X = X.astype(np.float32).astype(np.float64)
+    coef = ranker.coef_.toarray().astype(np.float64)
+    chances = expit(X @ coef.T + ranker.intercept_)
+    starts, labels = ranker.child_starts_, ranker.node_labels_
+    total, n_trees = np.zeros((len(X), len(ranker.classes_))), starts[0]
+
+    def descend(node, product):
+        product = product * chances[:, node]
+        if labels[node] >= 0:
+            total[:, labels[node]] += product
+        for child in range(starts[node], starts[node + 1]):
+            descend(child, product)
+
+    for root in range(n_trees):
+        descend(root, np.ones(len(X)))
+    return total / n_trees
+
+
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_marginal_weights_are_mean_products_along_paths(n_trees):
+    X, Y = data()
+    ranker = LabelTreeRanker(prune=None, arity=3, leaf_size=5, n_trees=n_trees, random_state=0).fit(
+        X, Y
+    )
+    wanted = path_chances(ranker, X)
+    seen = np.isnan(ranker.constants_)
+    assert_allclose(
+        ranker.marginal_weights(X.astype(np.float64))[:, seen], wanted[:, seen], rtol=1e-9
+    )
+    scores = ranker.decision_function(X.astype(np.float64))
+    assert_allclose(scores[:, seen], logit(wanted[:, seen]), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("options", [
+    {"arity": 3, "leaf_size": 5}, {"n_trees": 1}, {"tree": "flat"}, {"arity": 2, "leaf_size": 1},
+])  # fmt: skip
+def test_a_search_finds_what_sorting_all_scores_finds(options, kind):
+    X, Y = data(n=500, d=200, m=300)
+    ranker = LabelTreeRanker(**options, random_state=0).fit(X, Y)
+    X = sparse.vstack([X, sparse.csr_array((1, 200))], format="csr").astype(kind)
+    order = np.argsort(-ranker.decision_function(X), axis=1, kind="stable")
+    for top in (1, 5, 30):
+        assert_array_equal(ranker.rank(X, top=top), order[:, :top])
+    assert_array_equal(ranker.rank(X[:20]), order[:20])
+
+
+def test_ties_are_ranked_in_column_order():
+    X, Y = data(m=200)
+    twice = sparse.hstack([Y, Y], format="csr")
+    parents = {label: f"group {label % 200 // 10}" for label in range(400)}
+    ranker = LabelTreeRanker(tree=parents).fit(X, twice)
+    order = np.argsort(-ranker.decision_function(X), axis=1, kind="stable")
+    assert_array_equal(ranker.rank(X, top=9), order[:, :9])
+    assert_array_equal(ranker.rank(X, top=2), np.c_[order[:, 0], order[:, 0] + 200])
+
+
+def least_objective(X, y, weights, C, penalized):
+    """Return the least objective of one node by L-BFGS in float64, from SciPy."""
+    signs = np.where(y > 0, 1.0, -1.0)
+
+    def objective(point):
+        margins = signs * (X @ point[:-1] + point[-1])
+        residuals = -weights * signs * expit(-margins)
+        penalty = point.copy()
+        penalty[-1] *= penalized
+        value = weights @ np.logaddexp(0, -margins) + penalty @ penalty / (2 * C)
+        return value, np.append(X.T @ residuals, residuals.sum()) + penalty / C
+
+    begin = np.zeros(X.shape[1] + 1)
+    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-8, "maxcor": 40}
+    return objective, minimize(objective, begin, jac=True, method="L-BFGS-B", options=options).fun
+
+
+@pytest.mark.parametrize(("penalized", "scale"), [(True, 1.0), (True, 20.0), (False, 1.0)])
+def test_every_node_is_a_weighted_regression_on_the_rows_of_its_parent(penalized, scale):
+    X, Y = data(n=300, d=40, m=30)
+    X, C = X * np.float32(scale), 5.0 / scale**2
+    counts = np.random.default_rng(0).integers(0, 3, 300)
+    ranker = LabelTreeRanker(
+        C=C, inner_C=2 * C, arity=3, leaf_size=4, n_trees=1, prune=None, tol=1e-4, max_iter=2000,
+        penalize_intercept=penalized, random_state=0,
+    ).fit(X, Y, sample_weight=counts)  # fmt: skip
+    dense, marks = X.toarray().astype(np.float64), Y.toarray()
+    weights = instance_weights(Y) * counts
+    ranked = (marks.sum(axis=1) > 0) & (counts > 0)
+    weights /= np.average(instance_weights(Y)[ranked], weights=counts[ranked])
+    starts, labels = ranker.child_starts_, ranker.node_labels_
+
+    def below(node):
+        if labels[node] >= 0:
+            return marks[:, labels[node]]
+        return np.any([below(c) for c in range(starts[node], starts[node + 1])], axis=0).astype(int)
+
+    checked = 0
+    for parent in np.flatnonzero(labels < 0):
+        rows = (below(parent) > 0) & (weights > 0)
+        for node in range(starts[parent], starts[parent + 1]):
+            y = below(node)[rows]
+            if y.all():
+                continue
+            own_C = C if labels[node] >= 0 else 2 * C
+            objective, least = least_objective(dense[rows], y, weights[rows], own_C, penalized)
+            point = np.append(ranker.coef_[[node]].toarray()[0], ranker.intercept_[node])
+            assert objective(point)[0] <= least * (1 + 1e-3)
+            checked += 1
+    assert checked > 30
+    assert ranker.converged_.all()
