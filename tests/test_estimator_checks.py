@@ -42,10 +42,6 @@ RANKERS = [
 
 def expected_failures(ranker):
     """What a ranker cannot have by its nature, as scikit-learn's own estimators of the kind."""
-    if isinstance(ranker, LabelTreeRanker):
-        reason = "nodes are solved in float32, to tol"
-        names = ("dense", "sparse")
-        return {f"check_sample_weight_equivalence_on_{name}_data": reason for name in names}
     if not isinstance(ranker, CalibratedRanker):
         return {}
     failures = {"check_classifier_multioutput": "sets are chosen by thresholds of their own"}

@@ -94,11 +94,21 @@ def least_objective(X, y, weights, C, penalized):
     return objective, minimize(objective, begin, jac=True, method="L-BFGS-B", options=options).fun
 
 
-@pytest.mark.parametrize(("penalized", "scale"), [(True, 1.0), (True, 20.0), (False, 1.0)])
-def test_every_node_is_a_weighted_regression_on_the_rows_of_its_parent(penalized, scale):
-    X, Y = data(n=300, d=40, m=30)
-    X, C = X * np.float32(scale), 5.0 / scale**2
-    counts = np.random.default_rng(0).integers(0, 3, 300)
+@pytest.mark.parametrize(
+    ("n", "d", "penalized", "scale", "C"),
+    [
+        (300, 40, True, 1.0, 5.0),  # small data, solved by Newton's method
+        (300, 40, False, 1.0, 5.0),
+        (800, 60, True, 1.0, 5.0),  # by dual coordinate ascent
+        (800, 60, True, 20.0, 5.0 / 400),
+        (800, 60, False, 1.0, 5.0),
+        (800, 60, True, 1.0, 1e5),  # by passes: dual coordinate ascent would take too long
+    ],
+)
+def test_every_node_is_a_weighted_regression_on_the_rows_of_its_parent(n, d, penalized, scale, C):
+    X, Y = data(n=n, d=d, m=30)
+    X = X * np.float32(scale)
+    counts = np.random.default_rng(0).integers(0, 3, n)
     ranker = LabelTreeRanker(
         C=C, inner_C=2 * C, arity=3, leaf_size=4, n_trees=1, prune=None, tol=1e-4, max_iter=2000,
         penalize_intercept=penalized, random_state=0,
@@ -128,3 +138,36 @@ def test_every_node_is_a_weighted_regression_on_the_rows_of_its_parent(penalized
             checked += 1
     assert checked > 30
     assert ranker.converged_.all()
+
+
+def test_units_of_features_do_not_matter():
+    X, Y = data(n=500, d=200, m=100)
+    options = {"arity": 4, "leaf_size": 8, "random_state": 0}
+    options = {**options, "penalize_intercept": False}
+    ranker = LabelTreeRanker(C=10.0, **options).fit(X, Y)
+    large = X * np.float32(4096)
+    scaled = LabelTreeRanker(C=10.0 / 4096**2, **options).fit(large, Y)
+    assert scaled.coef_.nnz == ranker.coef_.nnz > 0
+    assert_allclose(scaled.decision_function(large), ranker.decision_function(X), rtol=1e-5)
+
+
+def test_rows_that_count_nothing_change_nothing():
+    X, Y = data(n=300, d=300, m=60)
+    others, labels = data(n=200, d=300, m=60, seed=1)
+    options = {"arity": 3, "leaf_size": 4, "random_state": 0}
+    alone = LabelTreeRanker(**options).fit(X, Y)
+    both = LabelTreeRanker(**options).fit(
+        sparse.vstack([X, others], format="csr"),
+        sparse.vstack([Y, labels], format="csr"),
+        sample_weight=np.repeat([1.0, 0.0], [300, 200]),
+    )
+    assert_array_equal(both.node_labels_, alone.node_labels_)
+    assert_allclose(both.decision_function(X), alone.decision_function(X), rtol=1e-6)
+
+
+def test_dense_rows_are_ranked_as_sparse_ones_are():
+    X, Y = data(n=900, d=80, m=60)
+    options = {"C": 1.0, "arity": 4, "leaf_size": 8, "random_state": 0}
+    ranker = LabelTreeRanker(**options).fit(X, Y)
+    dense = LabelTreeRanker(**options).fit(X.toarray(), Y)
+    assert_array_equal(dense.rank(X.toarray(), top=3), ranker.rank(X, top=3))

@@ -15,6 +15,7 @@ from deltarank.core.progress import progress
 from deltarank.linear import fit as linear
 from deltarank.linear.objective import Objective
 from deltarank.linear.rows.local import LocalRows
+from deltarank.linear.rows.tables import are_small
 from deltarank.trees.kernels.lanes import LANES
 from deltarank.trees.kernels.members import family_signs, kept_coefficients, rows_of_nodes
 from deltarank.trees.kernels.siblings import ascend_siblings
@@ -51,7 +52,7 @@ class Fitted(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows to fit, scaled to a mean square length of 1.
+    """Rows to fit, scaled to a root mean square length of about 1.
 
     Attributes
     ----------
@@ -76,7 +77,8 @@ class Rows(NamedTuple):
         matrix = sparse.csr_array(X)
         largest = float(np.abs(matrix.data).max(initial=0.0)) or 1.0
         squares = np.square(matrix.data / largest, dtype=np.float64).sum()
-        scale = largest * float(np.sqrt(squares / matrix.shape[0])) or 1.0
+        length = largest * float(np.sqrt(squares / matrix.shape[0])) or 1.0
+        scale = 2.0 ** round(np.log2(length))  # by a power of two, so that nothing is rounded
         values = (matrix.data / scale).astype(np.float32)
         places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         return cls((*places, values), matrix.shape[1], scale, weights.astype(np.float32), labels)
@@ -94,6 +96,18 @@ class Rows(NamedTuple):
         """The rows that count."""
         return np.flatnonzero(self.weights > 0).astype(np.int32)
 
+    def by_label(self) -> tuple[Array, Array]:
+        """Return the rows of each label that count, label after label, and where each's start."""
+        counts = np.where(self.weights > 0, self.labels.sizes, 0)
+        members = self.labels.members[self.weights[self.labels.rows] > 0]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        return LabelSets(starts, members, self.labels.n_labels).by_label()
+
+    @property
+    def are_small(self) -> bool:
+        """Whether they are so few that exact Hessians are the quickest way."""
+        return are_small(len(self.weights), self.n_features, self.labels.n_labels)
+
 
 class _Family(NamedTuple):
     """Siblings to be solved together: nodes from `first` to `end`, over some rows."""
@@ -108,7 +122,7 @@ def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
 
     Families do not depend on each other, so all trees and levels are solved at once, the largest
     families first. Those that dual coordinate ascent is slow to solve, as it is of dense rows and
-    large C, are solved by passes over their rows.
+    large C, are solved by passes over their rows; so are all of small data, to the last digits.
     """
     leaves = forest.leaves(rows.labels.n_labels)
     labels, counted = rows.labels, rows.counted
@@ -123,8 +137,7 @@ def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
             chosen = order[block]
             found = threads.run([partial(problems.ascend, families[k]) for k in chosen])
             for k, part in zip(chosen, found, strict=True):
-                late = part[-1].max() > options.tol and options.max_iter > linear.PATIENCE
-                parts[k] = problems.descend(families[k]) if late else part
+                parts[k] = problems.descend(families[k]) if part is None else part
                 done(done.at + float(costs[k]))
     return _joined(parts, rows.n_features)
 
@@ -151,8 +164,8 @@ class _Problems(NamedTuple):
     is_label: Array
     options: Options
 
-    def ascend(self, family: _Family) -> tuple[Array, ...]:
-        """Solve siblings by dual coordinate ascent."""
+    def ascend(self, family: _Family) -> tuple[Array, ...] | None:
+        """Solve siblings by dual coordinate ascent; None where that is not the way."""
         (first, end, own), rows, options = family, self.rows, self.options
         width = end - first
         starts, _ = self.of_nodes
@@ -161,6 +174,8 @@ class _Problems(NamedTuple):
             nothing = np.zeros(width, np.int64)
             empty = np.empty(0, np.int32), np.empty(0, np.float32)
             return nothing, *empty, np.full(width, CERTAIN), nothing + 1, np.zeros(width)
+        if rows.are_small:
+            return None
         Cs = np.full(LANES, options.of_groups)
         Cs[:width] = self._Cs(family)
         with np.errstate(over="ignore"):
@@ -171,6 +186,8 @@ class _Problems(NamedTuple):
             rows.matrix, rows.n_features, own, rows.weights, self._signs(family), scaled, limits,
             first + 1,
         )  # fmt: skip
+        if gaps.max() > options.tol and options.max_iter > linear.PATIENCE:
+            return None
         n_iter = np.full(width, n_epochs)
         return *self._kept(features, coef, width), intercepts[:width], n_iter, gaps[:width]
 

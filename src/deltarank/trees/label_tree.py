@@ -68,7 +68,7 @@ class LabelTreeRanker(Ranker):
         Penalise intercepts like coefficients. Without, a node of few rows may trust them too much.
     prune : float, optional
         Leave out coefficients smaller than this in size, as they would be if rows had a root mean
-        square length of 1; None keeps all.
+        square length of about 1; None keeps all.
     tol : float
         Stop when the duality gaps of siblings are below this share of their objectives.
     max_iter : int
@@ -123,11 +123,11 @@ class LabelTreeRanker(Ranker):
         weight: Weight = "rank",
         n_trees: int = 3,
         tree: str | Mapping[Any, Any] = "clusters",
-        arity: int = 32,
-        leaf_size: int = 32,
+        arity: int = 64,
+        leaf_size: int = 64,
         penalize_intercept: bool = True,
         prune: float | None = 0.3,
-        tol: float = 0.2,
+        tol: float = 0.1,
         max_iter: int = 1000,
         random_state: Any = None,
     ) -> None:
@@ -188,7 +188,7 @@ class LabelTreeRanker(Ranker):
             return from_hierarchy(self.tree, self.classes_.tolist(), labels)
         if self.tree == "flat" or len(labels) <= self.leaf_size:
             return number_nodes([labels])
-        clusters = LabelClusters(rows.matrix, rows.n_features, *rows.labels.by_label())
+        clusters = LabelClusters(rows.matrix, rows.n_features, *rows.by_label())
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_trees)
         return clusters.trees(labels, arity=self.arity, leaf_size=self.leaf_size, seeds=seeds)
 

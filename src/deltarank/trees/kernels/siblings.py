@@ -31,6 +31,9 @@ READY_SHARE, LONGEST_MOVE = 0.3, 200.0
 LEAST_CURVATURE = 1e-6
 # Of relevant cells: nodes that all or no rows hold have no finite best intercept.
 SMALLEST_SHARE = 1e-16
+# After this many epochs, so many are over the rows alone that have more to gain than the mean, and
+# then one is over all rows again, which tells the gap.
+EPOCHS_BEFORE, NARROW_EPOCHS = 2, 2
 
 
 @njit(inline="always", fastmath=FAST, error_model="numpy")
@@ -41,13 +44,16 @@ def _sigmoid(t):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _step(scores, signs, logits, weight, norm, Cs, gives, sums, factors):
-    """Take a row's cells to their best dual variables; write what its words' coefficients gain.
+def _step(of_row, Cs, gives, sums, factors, gains):
+    """Take a row's cells to their best dual variables; return what the objectives gain at most.
+
+    Writes what is to be added to its words' coefficients, times their values.
 
     The best logit t solves ``t + margin + own limit sigmoid(t) = 0`` with the margin that the
     other rows alone would give. The left side rises with t, is convex below zero and concave
     above: from zero, on the side of the root, Newton's steps cannot overshoot twice.
     """
+    scores, signs, logits, weight, norm = of_row
     for c in range(LANES):
         sign, old, own = np.float32(signs[c]), logits[c], Cs[c] * norm + gives[c]
         limit = weight * sign * sign
@@ -67,9 +73,14 @@ def _step(scores, signs, logits, weight, norm, Cs, gives, sums, factors):
         moved = change * (ONE + own * bend)
         logits[c] = t
         factors[c] = Cs[c] * sign * change
-        sums[0, c] += HALF * moved * moved / bend
+        gains[c] = HALF * moved * moved / bend
+        sums[0, c] += gains[c]
         sums[1, c] += limit * (max(-margin, ZERO) + log1p_unit(exp_negative(-abs(margin))))
         sums[2, c] += bend
+    total = ZERO
+    for c in range(LANES):
+        total += gains[c]
+    return total
 
 
 @njit(nogil=True, cache=True)
@@ -150,24 +161,31 @@ def ascend_siblings(matrix, n_features, rows, weights, signs, Cs, how, seed):
     if is_free:
         _hold(rows, weights, signs, gives, centers, moves)
     order, n_epochs = np.arange(n), 0
+    gains = np.empty(LANES, np.float32)
+    row_gains, n_taken, n_narrow = np.empty(n, np.float32), n, 0
     random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
     while n_epochs < max_epochs:
         sums[:] = ZERO
-        for p in range(n):
+        for p in range(n_taken):
             random ^= random << np.uint64(13)
             random ^= random >> np.uint64(7)
             random ^= random << np.uint64(17)
-            q = p + np.int64((random >> np.uint64(32)) * np.uint64(n - p) >> np.uint64(32))
+            q = p + np.int64((random >> np.uint64(32)) * np.uint64(n_taken - p) >> np.uint64(32))
             order[p], order[q] = order[q], order[p]
             k = order[p]
             for c in range(LANES):
                 scores[c] = centers[c] + gives[c] * masses[c]
             add_scores(coef, indices, values, starts[k], starts[k + 1], scores)
-            _step(scores, signs[k], logits[k], weights[rows[k]], norms[k], Cs, gives, sums, factors)
+            of_row = (scores, signs[k], logits[k], weights[rows[k]], norms[k])
+            row_gains[k] = _step(of_row, Cs, gives, sums, factors, gains)
             add_row(coef, indices, values, starts[k], starts[k + 1], factors)
             for c in range(LANES):
                 masses[c] += factors[c] / Cs[c]
         n_epochs += 1
+        if n_narrow > 0:
+            n_narrow -= 1
+            n_taken = n if n_narrow == 0 else n_taken
+            continue
         if is_free:
             _settle(coef, Cs, sums, np.zeros(LANES, np.float32), gaps)
             _move_centers(sums, gaps, tol, masses, gives, centers, moves)
@@ -175,9 +193,22 @@ def ascend_siblings(matrix, n_features, rows, weights, signs, Cs, how, seed):
             _settle(coef, Cs, sums, gives * masses * masses / 2, gaps)
         if gaps.max() <= tol:
             break
+        if n_epochs >= EPOCHS_BEFORE:
+            n_taken, n_narrow = _put_first(order, row_gains), NARROW_EPOCHS
     for c in range(LANES):
         intercepts[c] = centers[c] + gives[c] * masses[c]
     return features, coef, intercepts, n_epochs, gaps
+
+
+@njit(nogil=True, cache=True)
+def _put_first(order, row_gains):
+    """Put rows that still have more than the mean to gain first, and return their number."""
+    least, n = row_gains.mean(), 0
+    for p in range(order.shape[0]):
+        if row_gains[order[p]] >= least:
+            order[p], order[n] = order[n], order[p]
+            n += 1
+    return n
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
