@@ -500,7 +500,7 @@ class TestExplain:
         run("fit", folder / "train.csv", "--ranker", "kernel", "--C", "1", "-m", model)
         refused = run("explain", model, folder / "new.csv")
         assert (refused.code, refused.out) == (1, "")
-        assert "only linear and boosted rankers can be explained" in refused.err
+        assert "only linear and boosted rankers and label trees can be explained" in refused.err
 
     @pytest.mark.parametrize(
         ("arguments", "code", "words"),

@@ -10,6 +10,7 @@ from deltarank import (
     AdaBoostMR,
     AdaBoostRanker,
     KernelLogisticRanker,
+    LabelTreeRanker,
     LogisticRanker,
     LogisticRankerCV,
     LogLinearRanker,
@@ -56,7 +57,35 @@ def test_contributions_add_up_to_the_difference_of_scores(ranker, data):
             assert found.contributions.shape == (6,)
 
 
-@pytest.mark.parametrize("ranker", RANKERS, ids=lambda r: f"{type(r).__name__}")
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_features_add_up_to_the_scores_of_a_label_tree(n_trees, data):
+    X, Y = data
+    X = X.astype(np.float32).astype(np.float64)  # as trees see them
+    options = {"C": 1.0, "arity": 2, "leaf_size": 1, "n_trees": n_trees, "random_state": 0}
+    ranker = LabelTreeRanker(**options).fit(X, Y)
+    scores = ranker.decision_function(np.vstack([X[:4], np.zeros(6), np.eye(6)]))
+    for row in range(4):
+        found = explain(ranker, X[row], "a", "b")
+        np.testing.assert_allclose(found.difference, scores[row, 1] - scores[row, 2], rtol=1e-9)
+        np.testing.assert_allclose(found.intercept, scores[4, 1] - scores[4, 2], rtol=1e-9)
+    effects = dict(top_features(ranker, "c", None))
+    gained = scores[5:, 3] - scores[4, 3]
+    np.testing.assert_allclose([effects.get(j, 0.0) for j in range(6)], gained, atol=1e-12)
+
+
+def test_what_a_feature_adds_in_a_label_tree_is_its_mean_slope_on_the_way_from_zeros(data):
+    X, Y = data
+    ranker = LabelTreeRanker(C=1.0, arity=2, leaf_size=1, random_state=0).fit(X, Y)
+    row, step = X[0].astype(np.float32).astype(np.float64), 2.0**-6
+    ways = (np.arange(2000) + 0.5) / 2000
+    for j in range(6):
+        up, down = (np.outer(ways, row) + side * step * np.eye(6)[j] for side in (1, -1))
+        slopes = (ranker.decision_function(up) - ranker.decision_function(down)) / (2 * step)
+        found = explain(ranker, row, "a", "b").contributions[j]
+        np.testing.assert_allclose(found, row[j] * (slopes[:, 1] - slopes[:, 2]).mean(), rtol=1e-2)
+
+
+@pytest.mark.parametrize("ranker", [*RANKERS, LabelTreeRanker()], ids=lambda r: type(r).__name__)
 def test_a_label_never_or_always_relevant_is_explained_by_no_feature(ranker, data):
     X, Y = data
     ranker.fit(X, Y)
@@ -128,7 +157,7 @@ def test_the_effect_of_a_feature_on_stumps_is_the_largest_change_as_it_rises(ran
 def test_what_cannot_be_explained_is_refused_with_a_reason(data):
     X, Y = data
     kernel = KernelLogisticRanker(n_landmarks=10, gamma=0.1, C=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="sums over features; got KernelLogisticRanker"):
+    with pytest.raises(ValueError, match="label trees can be explained; got KernelLogisticRanker"):
         explain(kernel, X[0], "a", "b")
     ranker = LogisticRanker().fit(X, Y)
     with pytest.raises(ValueError, match="unknown label 'd'; the labels are 'never', 'a'"):

@@ -14,6 +14,7 @@ from deltarank.base.ranker import Ranker
 from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.linear.coefficients import of_label
 from deltarank.linear.ranker import LinearRanker
+from deltarank.trees.label_tree import LabelTreeRanker
 from deltarank.wrappers.staged import StagedSearchCV
 
 Floats = NDArray[np.float64]
@@ -60,13 +61,14 @@ def explain(
     """Tell which features put label `a` above label `b` in a row.
 
     For a linear ranker a feature adds the difference of the labels' coefficients times its value,
-    for a boosted one the votes of the stumps that ask for it. Together with the intercept that is
-    the difference of the scores, whole: nothing is approximated.
+    for a boosted one the votes of the stumps that ask for it, and for a label tree its value times
+    the mean slope of the scores on the line from a row of zeros to this one. Together with the
+    intercept that is the difference of the scores, whole.
 
     Parameters
     ----------
     ranker : fitted ranker
-        Linear or boosted; scores of a kernel are no sums over features, and are refused.
+        Linear, boosted or a label tree; scores of a kernel are refused.
     x : array, sparse matrix or data frame
         One row.
     a, b : labels
@@ -101,12 +103,13 @@ def top_features(
     """Return the features that move a label's score most, and by how much.
 
     For a linear ranker that is the coefficient: what the score gains as the feature rises by 1. For
-    a boosted one it is the largest change of the score, up or down, as the feature rises.
+    a boosted one it is the largest change of the score, up or down, as the feature rises; for a
+    label tree, what the score of a row of zeros gains as the feature rises to 1.
 
     Parameters
     ----------
     ranker : fitted ranker
-        Linear or boosted.
+        Linear, boosted or a label tree.
     label : label
         As in ``ranker.classes_``.
     n : int, optional
@@ -127,7 +130,7 @@ def top_features(
 
 
 def is_explainable(ranker: Any) -> bool:
-    """Tell whether scores of a ranker are sums over features."""
+    """Tell whether `explain` knows what features add to the scores of a ranker."""
     return isinstance(ranker, (StagedSearchCV, *_KINDS))
 
 
@@ -137,8 +140,8 @@ def _explainable(ranker: Any) -> Any:
         ranker = ranker.best_ranker_
     if not isinstance(ranker, tuple(_KINDS)):
         raise ValueError(
-            f"only linear and boosted rankers can be explained, whose scores are sums over "
-            f"features; got {type(ranker).__name__} (LogisticRanker and AdaBoostRanker can)"
+            "only linear and boosted rankers and label trees can be explained; got "
+            f"{type(ranker).__name__} (LogisticRanker and AdaBoostRanker can)"
         )
     return ranker
 
@@ -249,9 +252,23 @@ class _Kind(NamedTuple):
     effects: Callable[[Any, int], Floats]
 
 
+def _tree_score(ranker: LabelTreeRanker, row: Floats, column: int) -> tuple[Floats, float]:
+    constant = float(ranker.constants_[column])
+    if not np.isnan(constant):
+        return np.zeros(len(row)), constant
+    return ranker.paths_to(column).contributions(row.astype(np.float32).astype(np.float64))
+
+
+def _tree_effects(ranker: LabelTreeRanker, column: int) -> Floats:
+    if not np.isnan(ranker.constants_[column]):
+        return np.zeros(ranker.n_features_in_)
+    return ranker.paths_to(column).effects()
+
+
 _KINDS: dict[type[Any], _Kind] = {
     LinearRanker: _Kind(_linear_score, _coefficients),
     StumpRanker: _Kind(_stump_score, _largest_changes),
+    LabelTreeRanker: _Kind(_tree_score, _tree_effects),
 }
 
 

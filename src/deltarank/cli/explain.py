@@ -30,7 +30,7 @@ def explain(
 
     Each line is what a feature adds to the difference of the two scores; the last line is the
     difference, their sum. Numbers that were brought to one scale count from their mean in training.
-    For linear and boosted rankers; the scores of a kernel are not sums over features.
+    For linear and boosted rankers and label trees; not for those with a kernel.
 
     \b
     Examples:

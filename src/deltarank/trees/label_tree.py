@@ -20,6 +20,7 @@ from deltarank.core.weights import Weight
 from deltarank.trees.clusters import LabelClusters
 from deltarank.trees.fit import Fitted, Options, Rows, fit_nodes
 from deltarank.trees.nodes import CELLS_PER_CHUNK, Nodes
+from deltarank.trees.paths import Paths
 from deltarank.trees.tree import Forest, from_hierarchy, number_nodes
 
 Array = NDArray[Any]
@@ -215,6 +216,20 @@ class LabelTreeRanker(Ranker):
 
     def _largest_feature(self, dtype: Any) -> float:
         return LARGEST_FEATURE
+
+    def paths_to(self, column: int) -> Paths:
+        """Return the nodes on the ways to a label, given by its column, one row per tree.
+
+        Examples
+        --------
+        >>> from deltarank.datasets import long_tailed
+        >>> X, Y = long_tailed(300, 20, 10, random_state=0)
+        >>> ranker = LabelTreeRanker(arity=2, leaf_size=2, n_trees=2, random_state=0).fit(X, Y)
+        >>> added, of_zeros = ranker.paths_to(0).contributions(X[[0]].toarray()[0])
+        >>> bool(abs(added.sum() + of_zeros - ranker.decision_function(X[[0]])[0, 0]) < 1e-5)
+        True
+        """
+        return Paths.to(self._nodes, column)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         return self._nodes.scorer(self.constants_)(X)
