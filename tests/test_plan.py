@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from deltarank.cli import plan
+from deltarank.cli import main, plan
 from deltarank.cli.training import Settings
 from deltarank.linear.rows import costs
 from deltarank.recipes import RECIPES
@@ -65,3 +65,27 @@ def test_costs_grow_with_rows_labels_and_c():
     assert costs.fit_seconds((1000, 5000), 30_000, 200, 1.0) == pytest.approx(2 * one)
     passes = [costs.passes_seconds(1000, 30, 5000, 100, [C]) for C in (1.0, 1000.0)]
     assert passes[1] > 5 * passes[0]
+
+
+def test_very_many_labels_get_a_tree_unless_another_ranker_is_asked_for(
+    tmp_path, monkeypatch, capsys
+):
+    rows = "".join(f"word{i % 7} and word{i % 5},a{i};b{i % 9}\n" for i in range(60))
+    (tmp_path / "tags.csv").write_text(f"text,tags\n{rows}")
+    monkeypatch.setattr(plan, "MOST_WITHOUT_TREE", 50)
+
+    def fitted(*more):
+        given = ["fit", tmp_path / "tags.csv", "--separator", ";", "--model", tmp_path / "m", *more]
+        monkeypatch.setattr("sys.argv", ["deltarank", *map(str, given)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+        return capsys.readouterr().err
+
+    told = fitted()
+    assert "fitting a label tree, as there are 69 labels" in told
+    assert "(--ranker logistic does that)" in told
+    assert "fitted LabelTreeRanker to 60 rows" in told
+    assert "fitted LogisticRanker to 60 rows" in fitted("--ranker", "logistic", "--C", "1")
+    monkeypatch.setattr(plan, "MOST_WITHOUT_TREE", 69)
+    assert "tree" not in fitted("--C", "1").lower()

@@ -14,7 +14,13 @@ def fit(
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model file to write.", show_default=False)
     ] = None,
-    ranker: Annotated[options.RankerName, typer.Option(help="Which ranker.")] = "logistic",
+    ranker: Annotated[
+        options.RankerName | None,
+        typer.Option(
+            help="Which ranker; logistic by default, label-tree for more than 5,000 labels.",
+            show_default=False,
+        ),
+    ] = None,
     tune: options.Tune = None,
     penalty: options.Penalty = None,
     rounds: options.Rounds = None,
@@ -48,6 +54,7 @@ def fit(
     """
     from deltarank.cli.columns import column_rows, note_columns
     from deltarank.cli.inputs import note, read_training
+    from deltarank.cli.plan import default_ranker
     from deltarank.cli.show import show
     from deltarank.cli.training import Settings, chosen, find_recipe, fit_prepared, prepare
 
@@ -55,12 +62,15 @@ def fit(
         source_format, labels, label_list, separator, text, categorical, ignore
     )
     settings = Settings(tune, penalty, rounds, weight, seed)
-    recipe = find_recipe(ranker, settings)
+    recipe = find_recipe(ranker or "logistic", settings)
     if dry_run:
         show(column_rows(*read_training(data, reading, seed=seed)), "columns")
         return
     path = _require_writable(model)
     rows, first_number = read_training(data, reading, seed=seed)
+    if ranker is None:
+        ranker = default_ranker(rows.Y.shape[1])
+        recipe = find_recipe(ranker, settings)
     preparation = prepare(rows, recipe.scale, reading, first_number)
     note_columns(column_rows(rows, first_number))
     fitted, seconds = fit_prepared(rows, preparation, ranker, recipe, settings)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from deltarank.cli.inputs import note
+from deltarank.cli.options import RankerName
 from deltarank.cli.training import Settings, is_tuned, make
 from deltarank.core.threads import n_threads
 from deltarank.linear.logistic_cv import DEFAULT_CS
@@ -16,8 +17,21 @@ from deltarank.recipes import Recipe, Tuning
 LONGEST_SEARCH = 900
 # Seconds from which on it is said how long a fit will take.
 WORTH_SAYING = 60
+# Labels beyond which a tree is fitted unless another ranker was asked for.
+MOST_WITHOUT_TREE = 5_000
 # What a shorter search looks at.
 MOST_ROWS, MOST_LABELS = 10_000, 1_000
+
+
+def default_ranker(n_labels: int) -> RankerName:
+    """Return the ranker to fit where none was asked for, and say so where it is a tree."""
+    if n_labels <= MOST_WITHOUT_TREE:
+        return "logistic"
+    note(
+        f"fitting a label tree, as there are {n_labels} labels: one regression per label would "
+        "take long (--ranker logistic does that)"
+    )
+    return "label-tree"
 
 
 def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> Any:
