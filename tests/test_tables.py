@@ -511,3 +511,17 @@ def test_awkward_strings_survive_a_csv(tmp_path_factory, rows):
     missing = {"?", "-", "--", "NA", "na", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None"}
     known = frame["s"].map(lambda s: s.strip() not in {"", *missing})
     assert len(data.encoder.columns[0].values) == frame["s"][known].nunique()
+
+
+def test_lists_in_a_column_of_features_are_categories_of_which_a_cell_has_several(tmp_path):
+    rows = [
+        '{"codes": ["E2", "JK"], "tags": ["a"]}',
+        '{"codes": [], "tags": ["b"]}',
+        '{"codes": ["JK", null], "tags": ["a", "b"]}',
+        '{"codes": null, "tags": []}',
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows) + "\n")
+    data = read(tmp_path / "rows.jsonl")
+    assert data.encoder.feature_names() == ["codes=E2", "codes=JK"]
+    assert np.asarray(data.X).tolist() == [[1, 1], [0, 0], [0, 1], [0, 0]]
+    assert data.encoder.transform({"codes": [["JK", "XX"]]}).tolist() == [[0, 1]]

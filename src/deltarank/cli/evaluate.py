@@ -84,28 +84,28 @@ def measure_labels(Y: Any, scores: "NDArray[Any]", classes: Any) -> list[Row]:
 
     columns = sparse.csc_array(Y)
     counts = np.diff(columns.indptr)
-    mean_ranks = _mean_ranks(Y, scores)
-    rows = []
-    for first in range(0, len(classes), LABELS_PER_BLOCK):
-        ranks = rankdata(scores[:, first : first + LABELS_PER_BLOCK], axis=0)
-        for offset in range(ranks.shape[1]):
-            label = first + offset
+    mean_ranks, aucs = _mean_ranks(Y, scores), {}
+    held = np.flatnonzero(counts)
+    for block in np.split(held, range(LABELS_PER_BLOCK, len(held), LABELS_PER_BLOCK)):
+        ranks = rankdata(scores[:, block], axis=0)
+        for label, own in zip(block, ranks.T, strict=True):
             having = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
-            rows.append(
-                {
-                    "label": str(classes[label]),
-                    "rows": int(counts[label]),
-                    "auc": _auc(ranks[:, offset], having),
-                    "mean place": float(mean_ranks[label]) if counts[label] else "",
-                }
-            )
-    return rows
+            aucs[label] = _auc(own, having)
+    return [
+        {
+            "label": str(name),
+            "rows": int(counts[label]),
+            "auc": aucs.get(label, ""),
+            "mean place": float(mean_ranks[label]) if counts[label] else "",
+        }
+        for label, name in enumerate(classes)
+    ]
 
 
 def _auc(ranks: "NDArray[Any]", having: "NDArray[Any]") -> float | str:
     """Return how often a row with the label scores above one without it; a tie counts half."""
     n_with, n_without = len(having), len(ranks) - len(having)
-    if not n_with or not n_without:
+    if not n_without:
         return ""
     above = ranks[having].sum() - n_with * (n_with + 1) / 2
     return float(above / (n_with * n_without))

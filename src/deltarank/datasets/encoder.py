@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.core.choices import choose
-from deltarank.datasets.readers.cells import as_cells, as_numbers, guess_kind, is_known, known
+from deltarank.datasets.readers.cells import as_cells, as_numbers, categories, guess_kind
 from deltarank.datasets.text.column import TextColumn
 
 # More columns of 0 and 1 than this are kept sparse.
@@ -49,7 +49,7 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """One column of 0 and 1 per category; an unknown or missing one is 0 in all of them."""
+    """One column of 0 and 1 per category; a cell may name one, several as a list, or none."""
 
     name: str
     values: tuple[str, ...]
@@ -58,7 +58,8 @@ class CategoryColumn:
     @classmethod
     def fit(cls, name: str, cells: Any) -> "CategoryColumn":
         """List the categories."""
-        return cls(name, tuple(sorted({str(cell) for cell in known(cells)})))
+        named = {category for cell in as_cells(cells) for category in categories(cell)}
+        return cls(name, tuple(sorted(named)))
 
     def feature_names(self) -> list[str]:
         """Return ``column=category`` for each."""
@@ -67,11 +68,12 @@ class CategoryColumn:
     def features(self, cells: Any) -> sparse.csr_array:
         """Return the columns of 0 and 1."""
         column_of = {value: i for i, value in enumerate(self.values)}
-        numbers = [column_of.get(str(cell), -1) if is_known(cell) else -1 for cell in cells]
-        columns = np.array(numbers, dtype=np.int64)
-        rows = np.flatnonzero(columns >= 0)
+        rows = [{column_of.get(category, -1) for category in categories(cell)} for cell in cells]
+        columns = [sorted(row - {-1}) for row in rows]
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in columns])])
+        indices = np.array([column for row in columns for column in row], dtype=np.int64)
         shape = (len(columns), len(self.values))
-        return sparse.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=shape)
+        return sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
 
 
 Column = NumberColumn | CategoryColumn | TextColumn

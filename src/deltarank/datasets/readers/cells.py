@@ -33,7 +33,8 @@ def guess_kind(name: str, cells: Any) -> str:
     """Tell numbers, categories and text apart.
 
     A column whose cells are mostly numbers, but not all, is refused: it is a column of numbers
-    with a mistake far more often than one of categories.
+    with a mistake far more often than one of categories. Lists of names are categories, several
+    in a cell.
 
     Examples
     --------
@@ -45,6 +46,8 @@ def guess_kind(name: str, cells: Any) -> str:
     if _is_numeric(cells):
         return "number"
     present = known(cells)
+    if _are_lists_of_names(present):
+        return "category"
     try:
         as_numbers(name, cells)
     except CellError as wrong:
@@ -63,6 +66,12 @@ def guess_kind(name: str, cells: Any) -> str:
         return "number"
     n_words = sum(len(str(cell).split()) for cell in present)
     return "text" if n_words >= WORDS_OF_TEXT * len(present) else "category"
+
+
+def _are_lists_of_names(cells: list[Any]) -> bool:
+    lists = [cell for cell in cells if isinstance(cell, list | tuple)]
+    items = (item for cell in lists for item in cell)
+    return bool(lists) and all(item is None or isinstance(item, str) for item in items)
 
 
 def as_numbers(name: str, cells: Any) -> NDArray[np.float64]:
@@ -114,6 +123,19 @@ def is_known(cell: Any) -> bool:
 def known(cells: Any) -> list[Any]:
     """Return the cells that hold something."""
     return [cell for cell in as_cells(cells) if is_known(cell)]
+
+
+def categories(cell: Any) -> list[str]:
+    """Return the categories that a cell names: one, those of a list, or none.
+
+    Examples
+    --------
+    >>> categories("red"), categories(["red", "blue"]), categories(None)
+    (['red'], ['red', 'blue'], [])
+    """
+    if isinstance(cell, list | tuple):
+        return [str(item) for item in cell if is_known(item)]
+    return [str(cell)] if is_known(cell) else []
 
 
 def as_cells(column: Any) -> Any:

@@ -94,7 +94,7 @@ def from_lists(
     members: list[int] = []
     starts = [0]
     for row, labels in enumerate(rows):
-        unknown = labels - column_of.keys()
+        unknown = [label for label in labels if label not in column_of]
         if unknown:
             raise CellError(f"the label {min(unknown)!r} is not in label_names", name, row)
         members.extend(sorted(column_of[label] for label in labels))
