@@ -187,11 +187,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _ranked_blocks(
         self, X: Any, top: int
     ) -> Iterator[tuple[slice, NDArray[np.intp], NDArray[Any]]]:
-        """Yield blocks of checked rows, the columns of their `top` best classes, and all scores."""
+        """Yield blocks of checked rows, the columns of their `top` best classes, and scores."""
         for rows, scores in self._score_blocks(X):
             columns = np.empty((len(scores), top), np.intp)
             select_in_threads(scores, columns)
-            yield rows, columns, scores
+            yield rows, columns, np.take_along_axis(scores, columns, axis=1)
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield blocks of checked rows and their scores, with progress."""

@@ -69,8 +69,7 @@ class Model:
         """Yield the best labels of each row, in the order of the rows."""
         classes, top = self.classes, min(top, len(self.classes))
         for rows, columns, scores in self.ranker._ranked_blocks(self.ranker._check_rows(X), top):
-            best: NDArray[Any] = np.take_along_axis(scores, columns, axis=1)
             for row, labels, values in zip(
-                range(rows.start, rows.stop), columns, best, strict=True
+                range(rows.start, rows.stop), columns, scores, strict=True
             ):
                 yield row, classes[labels].tolist(), values.tolist()

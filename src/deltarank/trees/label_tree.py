@@ -26,6 +26,8 @@ from deltarank.trees.tree import Forest, from_hierarchy, number_nodes
 Array = NDArray[Any]
 # Where more than this share of all labels is wanted, scores of all are quicker than a search.
 MOST_SEARCHED = 0.1
+# Rows searched at a time: few enough that a search can be interrupted and tells how far it is.
+ROWS_SEARCHED = 4096
 # Coefficients of larger features would be too small for float32, in which nodes keep them.
 LARGEST_FEATURE = 1e30
 
@@ -245,13 +247,37 @@ class LabelTreeRanker(Ranker):
                 done(rows.stop)
 
     def _best_columns(self, X: Any, top: int) -> NDArray[np.intp]:
-        fits = len(self.constants_) == len(self.classes_)  # told where all scores are there
-        if top > MOST_SEARCHED * len(self.constants_) or self._form == "binary" or not fits:
+        if not self._searches(top):
             return super()._best_columns(X, top)
+        blocks = [columns for _, columns, _ in self._ranked_blocks(X, top)]
+        return np.concatenate([np.empty((0, top), np.intp), *blocks])
+
+    def _ranked_blocks(
+        self, X: Any, top: int
+    ) -> Iterator[tuple[slice, NDArray[np.intp], NDArray[Any]]]:
+        if not self._searches(top):
+            yield from super()._ranked_blocks(X, top)
+            return
+        with progress("searching", X.shape[0]) as done:
+            for rows in row_blocks(X.shape[0], ROWS_SEARCHED):
+                columns, scores = self._search(X[rows], top)
+                check_finite(scores, rows.start)
+                yield rows, columns, scores
+                done(rows.stop)
+
+    def _searches(self, top: int) -> bool:
+        fits = len(self.constants_) == len(self.classes_)  # else told where all scores are there
+        return self._form != "binary" and fits and top <= MOST_SEARCHED * len(self.constants_)
+
+    def _search(self, X: Any, top: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """Return columns and scores of the best labels, those of constant scores at both ends."""
         first = np.flatnonzero(self.constants_ == FIRST)[:top]
         n_searched = min(top - len(first), self._nodes.n_labels)
         last = np.flatnonzero(self.constants_ == LAST)[: top - len(first) - n_searched]
-        found, scores = self._nodes.search(X, n_searched)
-        check_finite(scores)
-        ends = (np.broadcast_to(labels, (len(found), len(labels))) for labels in (first, last))
-        return np.hstack([next(ends), found, next(ends)])
+        columns, scores = self._nodes.search(X, n_searched)
+        ends = [np.broadcast_to(labels, (len(columns), len(labels))) for labels in (first, last)]
+        constants = [self.constants_[labels].astype(X.dtype) for labels in ends]
+        return (
+            np.hstack([ends[0], columns, ends[1]]),
+            np.hstack([constants[0], scores, constants[1]]),
+        )
