@@ -1,8 +1,9 @@
 """The nodes of fitted trees: scores of all labels, and a search for the best ones."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from deltarank.core import threads
 from deltarank.linear.coefficients import linear_scores
-from deltarank.trees.kernels.search import score_labels, search_rows
+from deltarank.trees.kernels.search import family_columns, score_labels, search_rows
 from deltarank.trees.tree import Forest
 
 Array = NDArray[Any]
@@ -19,7 +20,8 @@ ROWS_PER_TASK = 64
 CELLS_PER_CHUNK = 4_000_000
 
 
-class Nodes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Nodes:
     """What the kernels want to know of fitted trees, made once per fit.
 
     Attributes
@@ -52,6 +54,15 @@ class Nodes(NamedTuple):
     def n_labels(self) -> int:
         """Number of labels that the trees have."""
         return int((self.leaves[:1] >= 0).sum())
+
+    @cached_property
+    def _coef_parts(self) -> tuple[Array, Array, Array]:
+        return self.coef.indptr.astype(np.int64, copy=False), self.coef.indices, self.coef.data
+
+    @cached_property
+    def _columns(self) -> tuple[Array, ...]:
+        """The coefficients by family, made when a search first wants them."""
+        return family_columns(self.forest.child_starts, self._coef_parts, self.coef.shape[1])
 
     def scorer(self, constants: Array) -> Callable[[Any], Array]:
         """Return a function that gives the scores (n, m) of rows.
@@ -95,12 +106,12 @@ class Nodes(NamedTuple):
             return ranked, scores
         starts = rows.indptr.astype(np.int64, copy=False)
         forest = (*self.forest, self.leaves, self.parents, self.depth)
-        coef = self.coef.indptr.astype(np.int64, copy=False), self.coef.indices, self.coef.data
+        coefficients = (self._coef_parts, self._columns, self.intercept)
         threads.run(
             [
                 partial(
                     search_rows, (starts[it.start : it.stop + 1], rows.indices, rows.data),
-                    X.shape[1], forest, coef, self.intercept, ranked[it], scores[it],
+                    X.shape[1], forest, *coefficients, ranked[it], scores[it],
                 )
                 for it in threads.row_blocks(X.shape[0], ROWS_PER_TASK)
             ]

@@ -34,37 +34,83 @@ def _node_score(coef, intercepts, node, row):
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _family_scores(coef, intercepts, first, end, row, scores):
-    """Write the scores of the nodes from `first` to `end`.
+@njit(nogil=True, cache=True)
+def family_columns(child_starts, coef, n_features):
+    """Return the coefficients of siblings feature by feature, so that a row looks at its own only.
 
-    Four sums run side by side, each in the order of its own features: a processor can begin the
-    next addition to a sum only when the one before is done.
+    Returns
+    -------
+    column_starts : ndarray of int64, shape (n_nodes + 1,)
+        The columns of the children of node v are those from ``column_starts[v]``.
+    features : ndarray of int32
+        Of each column, ascending within a family.
+    entry_starts : ndarray of int64
+    children, values : ndarray of int32 and float32
+        Entries of each column: which child, counted from the first, and its coefficient.
     """
     starts, indices, values = coef
-    node = first
-    while node + 4 <= end:
-        a, b, c, d = starts[node], starts[node + 1], starts[node + 2], starts[node + 3]
-        n = min(min(b - a, c - b), min(d - c, starts[node + 4] - d))
-        w, x, y, z = (
-            intercepts[node], intercepts[node + 1], intercepts[node + 2], intercepts[node + 3],
-        )  # fmt: skip
-        for k in range(n):
-            w += np.float64(values[a + k]) * np.float64(row[indices[a + k]])
-            x += np.float64(values[b + k]) * np.float64(row[indices[b + k]])
-            y += np.float64(values[c + k]) * np.float64(row[indices[c + k]])
-            z += np.float64(values[d + k]) * np.float64(row[indices[d + k]])
-        scores[node - first], scores[node - first + 1] = w, x
-        scores[node - first + 2], scores[node - first + 3] = y, z
-        for lane in range(4):
-            total = scores[node - first + lane]
-            for k in range(starts[node + lane] + n, starts[node + lane + 1]):
-                total += np.float64(values[k]) * np.float64(row[indices[k]])
-            scores[node - first + lane] = total
-        node += 4
-    while node < end:
-        scores[node - first] = _node_score(coef, intercepts, node, row)
-        node += 1
+    n_nodes = child_starts.shape[0] - 1
+    column_starts = np.zeros(n_nodes + 1, np.int64)
+    last = np.full(n_features, -1, np.int64)
+    for v in range(n_nodes):
+        n_columns = 0
+        for k in range(starts[child_starts[v]], starts[child_starts[v + 1]]):
+            if last[indices[k]] != v:
+                last[indices[k]] = v
+                n_columns += 1
+        column_starts[v + 1] = column_starts[v] + n_columns
+    features = np.empty(column_starts[n_nodes], np.int32)
+    entry_starts = np.zeros(column_starts[n_nodes] + 1, np.int64)
+    children, ordered = np.empty(indices.shape[0], np.int32), np.empty_like(values)
+    last[:] = -1
+    place, end = np.zeros(n_features, np.int64), 0
+    for v in range(n_nodes):
+        own, n_columns = features[column_starts[v] : column_starts[v + 1]], 0
+        for k in range(starts[child_starts[v]], starts[child_starts[v + 1]]):
+            j = indices[k]
+            if last[j] != v:
+                last[j] = v
+                own[n_columns] = j
+                n_columns += 1
+                place[j] = 0
+            place[j] += 1
+        own.sort()
+        for column in range(n_columns):
+            entry_starts[column_starts[v] + column] = end
+            end += place[own[column]]
+            place[own[column]] = entry_starts[column_starts[v] + column]
+        for child in range(child_starts[v], child_starts[v + 1]):
+            for k in range(starts[child], starts[child + 1]):
+                children[place[indices[k]]] = child - child_starts[v]
+                ordered[place[indices[k]]] = values[k]
+                place[indices[k]] += 1
+    entry_starts[-1] = end
+    return column_starts, features, entry_starts, children[:end], ordered[:end]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _family_scores(columns, intercepts, node, child_starts, row_indices, row_values, scores):
+    """Write the scores of a node's children.
+
+    Features of the row come in their order, as in `_node_score`, so that no bit differs.
+    """
+    column_starts, features, entry_starts, children, values = columns
+    first = child_starts[node]
+    for child in range(first, child_starts[node + 1]):
+        scores[child - first] = intercepts[child]
+    low, end = column_starts[node], column_starts[node + 1]
+    for k in range(row_indices.shape[0]):
+        high, feature = end, row_indices[k]
+        while low < high:
+            middle = (low + high) >> 1
+            if features[middle] < feature:
+                low = middle + 1
+            else:
+                high = middle
+        if low < end and features[low] == feature:
+            value = np.float64(row_values[k])
+            for entry in range(entry_starts[low], entry_starts[low + 1]):
+                scores[children[entry]] += np.float64(values[entry]) * value
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -107,7 +153,7 @@ def _pop(heap_costs, heap_nodes, size):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def search_rows(matrix, n_features, forest, coef, intercepts, ranked, scores):
+def search_rows(matrix, n_features, forest, coef, columns, intercepts, ranked, scores):
     """Write the best labels of each row, best first, ties by label, and their scores.
 
     Parameters
@@ -119,6 +165,8 @@ def search_rows(matrix, n_features, forest, coef, intercepts, ranked, scores):
         See `Forest`.
     coef : tuple (starts, indices, values)
         CSR of the nodes' coefficients.
+    columns : tuple
+        The same by family: see `family_columns`.
     intercepts : ndarray of float64
         Of the nodes.
     ranked : ndarray of intp, shape (n, top)
@@ -133,13 +181,18 @@ def search_rows(matrix, n_features, forest, coef, intercepts, ranked, scores):
     sizes, costs, of_family = np.empty(n_trees, np.int64), np.empty(n_trees), np.empty(n_nodes)
     path, rounded = np.empty(depth, np.int32), np.empty(1, scores.dtype)
     row, seen = np.zeros(n_features, np.float32), np.full(leaves.shape[1], -1, np.int64)
+    # What is known of this row's costs, and of which row the entries are.
+    known = np.empty(n_nodes), np.full(n_nodes, -1, np.int64)
     for i in range(ranked.shape[0]):
         for k in range(starts[i], starts[i + 1]):
             row[indices[k]] = values[k]
         for tree in range(n_trees):
             heap_nodes[tree, 0] = tree
             heap_costs[tree, 0] = _cost(_node_score(coef, intercepts, tree, row))
+            known[0][tree], known[1][tree] = heap_costs[tree, 0], i
             sizes[tree] = 1
+        row_indices = indices[starts[i] : starts[i + 1]]
+        row_values = values[starts[i] : starts[i + 1]]
         n_kept, top = 0, ranked.shape[1]
         while True:
             best = _cheapest(heap_costs, sizes, costs)
@@ -153,9 +206,13 @@ def search_rows(matrix, n_features, forest, coef, intercepts, ranked, scores):
             _pop(heap_costs[best], heap_nodes[best], sizes[best])
             sizes[best] -= 1
             first, end = child_starts[node], child_starts[node + 1]
-            _family_scores(coef, intercepts, first, end, row, of_family)
+            if first < end:
+                _family_scores(
+                    columns, intercepts, node, child_starts, row_indices, row_values, of_family
+                )
             for child in range(first, end):
                 below = cost + _cost(of_family[child - first])
+                known[0][child], known[1][child] = below, i
                 _push(heap_costs[best], heap_nodes[best], sizes[best], below, child)
                 sizes[best] += 1
             label = labels[node]
@@ -166,7 +223,7 @@ def search_rows(matrix, n_features, forest, coef, intercepts, ranked, scores):
                 costs[tree] = cost
                 if tree != best:
                     leaf = leaves[tree, label]
-                    costs[tree] = _path_cost(coef, intercepts, parents, leaf, row, path)
+                    costs[tree] = _path_cost(coef, intercepts, parents, leaf, row, path, known, i)
             rounded[0] = mean_logit(costs)
             n_kept = _keep(label, rounded[0], ranked[i], scores[i], n_kept)
         for k in range(starts[i], starts[i + 1]):
@@ -187,15 +244,17 @@ def _cheapest(heap_costs, sizes, costs):
 
 
 @njit(nogil=True, cache=True)
-def _path_cost(coef, intercepts, parents, leaf, row, path):
+def _path_cost(coef, intercepts, parents, leaf, row, path, known, i):
     """Return the cost of a leaf, added up from the root down as the search does."""
+    costs, row_of = known
     node, n = leaf, 0
-    while node >= 0:
+    while row_of[node] != i:  # the root at the latest is known
         path[n] = node
         node, n = parents[node], n + 1
-    total = 0.0
+    total = costs[node]
     for k in range(n - 1, -1, -1):
         total += _cost(_node_score(coef, intercepts, path[k], row))
+        costs[path[k]], row_of[path[k]] = total, i
     return total
 
 
