@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 
 from deltarank import instance_weights
 from deltarank.datasets import long_tailed
+from deltarank.linear.checkpoint import Checkpoint
 from deltarank.trees.label_tree import LabelTreeRanker
 
 
@@ -171,3 +172,31 @@ def test_dense_rows_are_ranked_as_sparse_ones_are():
     ranker = LabelTreeRanker(**options).fit(X, Y)
     dense = LabelTreeRanker(**options).fit(X.toarray(), Y)
     assert_array_equal(dense.rank(X.toarray(), top=3), ranker.rank(X, top=3))
+
+
+def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    X, Y = data(n=400, d=300, m=200)
+    options = {"arity": 3, "leaf_size": 2, "random_state": 0, "checkpoint": str(tmp_path / "kept")}
+    whole = LabelTreeRanker(**{**options, "checkpoint": None}).fit(X, Y)
+    save = Checkpoint.save
+
+    def killed(self, number, arrays):
+        save(self, number, arrays)
+        if number == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            LabelTreeRanker(**options).fit(X, Y)
+    n_kept = len(list((tmp_path / "kept").glob("block-*")))
+    assert n_kept == 3
+    loaded, load = [], Checkpoint.load
+    monkeypatch.setattr(
+        Checkpoint, "load", lambda self, n: loaded.append(load(self, n)) or loaded[-1]
+    )
+    resumed = LabelTreeRanker(**options).fit(X, Y)
+    assert sum(it is not None for it in loaded) == 3 < len(loaded)
+    assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+    with pytest.raises(ValueError, match="belongs to a fit of other data or other parameters"):
+        LabelTreeRanker(**{**options, "C": 3.0}).fit(X, Y)

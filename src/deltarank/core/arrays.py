@@ -116,7 +116,9 @@ def join_sparse(arrays: Arrays, name: str, kind: Any, shape: tuple[int, int]) ->
     parts = [arrays.pop(f"{name}.{part}") for part in _SPARSE_PARTS]
     _, indices, starts = parts
     # SciPy's own check trusts these.
-    if not all(part.dtype.kind in "iu" for part in parts[1:]) or starts[-1:] != len(indices):
+    if not all(part.dtype.kind in "iu" for part in parts[1:]) or starts[-1:].tolist() != [
+        len(indices)
+    ]:
         raise ValueError(f"{name} must have places that are integers, as many as its starts say")
     matrix = kind(tuple(parts), shape=shape)
     matrix.check_format(full_check=True)

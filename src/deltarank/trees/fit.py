@@ -1,6 +1,9 @@
 """All problems of a forest: siblings together, over the rows with a label below their parent."""
 
+import hashlib
+import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,6 +16,7 @@ from deltarank.core import threads
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.progress import progress
 from deltarank.linear import fit as linear
+from deltarank.linear.checkpoint import Checkpoint
 from deltarank.linear.objective import Objective
 from deltarank.linear.rows.local import LocalRows
 from deltarank.linear.rows.tables import are_small
@@ -25,8 +29,9 @@ Array = NDArray[Any]
 # Score of a root that every row has: its chance is one.
 CERTAIN = 1e30
 LARGEST_C = 1e30
-# Tasks started together: few enough that a fit can be interrupted and tells how far it is.
-TASKS_PER_THREAD = 4
+# Families solved together and kept together: few enough that a fit can be interrupted, tells how
+# far it is, and loses little when it is killed.
+FAMILIES_PER_BLOCK = 16
 # Rows of which more than this share is not zero are handled as dense.
 DENSE_SHARE = 0.25
 
@@ -40,6 +45,7 @@ class Options(NamedTuple):
     tol: float
     max_iter: int
     prune: float
+    checkpoint: str | None
 
 
 class Fitted(NamedTuple):
@@ -120,9 +126,9 @@ class _Family(NamedTuple):
 def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
     """Fit every node on the rows that hold a label below its parent.
 
-    Families do not depend on each other, so all trees and levels are solved at once, the largest
-    families first. Those that dual coordinate ascent is slow to solve, as it is of dense rows and
-    large C, are solved by passes over their rows; so are all of small data, to the last digits.
+    Families do not depend on each other, so all trees and levels are solved at once, in blocks of
+    some families. Those that dual coordinate ascent is slow to solve, as it is of dense rows and
+    large C, are solved by passes over their rows, and so are all of small data.
     """
     leaves = forest.leaves(rows.labels.n_labels)
     labels, counted = rows.labels, rows.counted
@@ -130,16 +136,34 @@ def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
     families = list(_families(forest, of_nodes, counted))
     problems = _Problems(rows, of_nodes, forest.labels >= 0, options)
     costs = np.array([len(family.rows) for family in families])
-    parts: list[Any] = [None] * len(families)
-    with progress("fitting nodes", float(costs.sum())) as done:
-        order = np.argsort(-costs, kind="stable")
-        for block in threads.row_blocks(len(order), TASKS_PER_THREAD * threads.n_threads()):
-            chosen = order[block]
-            found = threads.run([partial(problems.ascend, families[k]) for k in chosen])
-            for k, part in zip(chosen, found, strict=True):
-                parts[k] = problems.descend(families[k]) if part is None else part
-                done(done.at + float(costs[k]))
-    return _joined(parts, rows.n_features)
+    kept: Any = nullcontext()
+    if options.checkpoint is not None:
+        kept = Checkpoint(options.checkpoint, _fingerprint(rows, forest, options))
+    blocks = threads.row_blocks(len(families), FAMILIES_PER_BLOCK)
+    solved = []
+    with kept, progress("fitting nodes", float(costs.sum())) as done:
+        for number, block in enumerate(blocks):
+            earlier = kept.load(number) if isinstance(kept, Checkpoint) else None
+            if earlier is None:
+                solved.append(problems.solve(families[block]))
+                if isinstance(kept, Checkpoint):
+                    kept.save(number, solved[-1]._asdict())
+            else:
+                solved.append(Fitted(**earlier))
+            done(done.at + float(costs[block].sum()))
+    coef, *others = zip(*solved, strict=True)
+    return Fitted(sparse.vstack(coef, format="csr"), *map(np.concatenate, others))
+
+
+def _fingerprint(rows: Rows, forest: Forest, options: Options) -> str:
+    """Return a checksum of all that decides what nodes are solved to."""
+    digest = hashlib.blake2b(digest_size=32)
+    settings = options._replace(checkpoint=None)
+    digest.update(json.dumps([rows.n_features, rows.scale, *settings]).encode())
+    labels = (rows.labels.starts, rows.labels.members)
+    for array in (*rows.matrix, rows.weights, *labels, *forest):
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _families(forest: Forest, of_nodes: tuple[Array, Array], counted: Array) -> Iterator[_Family]:
@@ -163,6 +187,20 @@ class _Problems(NamedTuple):
     of_nodes: tuple[Array, Array]
     is_label: Array
     options: Options
+
+    def solve(self, families: list[_Family]) -> Fitted:
+        """Solve some families, the largest first, on all threads."""
+        order = np.argsort([-len(family.rows) for family in families], kind="stable")
+        found = threads.run([partial(self.ascend, families[k]) for k in order])
+        parts: list[Any] = [None] * len(families)
+        for k, part in zip(order, found, strict=True):
+            parts[k] = self.descend(families[k]) if part is None else part
+        counts, indices, values, *others = (
+            np.concatenate(field) for field in zip(*parts, strict=True)
+        )
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        shape = (len(counts), self.rows.n_features)
+        return Fitted(sparse.csr_array((values, indices, starts), shape=shape), *others)
 
     def ascend(self, family: _Family) -> tuple[Array, ...] | None:
         """Solve siblings by dual coordinate ascent; None where that is not the way."""
@@ -225,10 +263,3 @@ class _Problems(NamedTuple):
         """Return the coefficients to keep, for rows as they were given."""
         counts, indices, values = kept_coefficients(features, coef, width, self.options.prune)
         return counts, indices, (values / self.rows.scale).astype(np.float32)
-
-
-def _joined(parts: list[tuple[Array, ...]], n_features: int) -> Fitted:
-    counts, indices, values, *others = (np.concatenate(field) for field in zip(*parts, strict=True))
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    coef = sparse.csr_array((values, indices, starts), shape=(len(counts), n_features))
-    return Fitted(coef, *others)

@@ -78,6 +78,10 @@ class LabelTreeRanker(Ranker):
         Most epochs, or passes, over the rows of a node.
     random_state : int, generator or None
         For the clusters.
+    checkpoint : str, optional
+        A folder in which blocks of nodes are kept once they are solved. A fit that was killed goes
+        on from there, to the same result; a folder of other data, trees or parameters is refused,
+        so give `random_state` too.
 
     Attributes
     ----------
@@ -133,6 +137,7 @@ class LabelTreeRanker(Ranker):
         tol: float = 0.1,
         max_iter: int = 1000,
         random_state: Any = None,
+        checkpoint: str | None = None,
     ) -> None:
         self.C = C
         self.inner_C = inner_C
@@ -146,6 +151,7 @@ class LabelTreeRanker(Ranker):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LabelTreeRanker":
         """Grow the trees and fit all their nodes.
@@ -183,6 +189,7 @@ class LabelTreeRanker(Ranker):
             tol=positive_number(self.tol, "tol"),
             max_iter=self.max_iter,
             prune=0.0 if self.prune is None else positive_number(self.prune, "prune"),
+            checkpoint=self.checkpoint,
         )
 
     def _grow(self, rows: Rows, labels: Array) -> Forest:
