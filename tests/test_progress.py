@@ -89,8 +89,8 @@ def test_every_ranker_tells_how_far_its_fit_is(heard, sample, name, tune):
         ranker = make(recipe, settings)
         if tune and recipe.parameter == "rounds":
             ranker.set_params(rounds=[2, 5, 40], cv=3)
-        if name == "label-tree":  # of many families of nodes
-            getattr(ranker, "estimator", ranker).set_params(leaf_size=2, n_trees=16)
+        if name == "label-tree" and not tune:
+            ranker.set_params(leaf_size=2, n_trees=16)  # of many families of nodes
         ranker.fit(*sample)
     shares = np.array([share for _, share in heard])
     assert {title for title, _ in heard} == {"fitting"}
