@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from deltarank import instance_weights
+from deltarank import CalibratedRanker, export_onnx, instance_weights
 from deltarank.datasets import long_tailed
 from deltarank.linear.checkpoint import Checkpoint
 from deltarank.trees.label_tree import LabelTreeRanker
@@ -200,3 +200,21 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
     with pytest.raises(ValueError, match="belongs to a fit of other data or other parameters"):
         LabelTreeRanker(**{**options, "C": 3.0}).fit(X, Y)
+
+
+def test_a_tree_is_calibrated_like_any_ranker_and_has_no_onnx_graph(tmp_path):
+    X, Y = data(n=600, d=200, m=60)
+    calibrated = CalibratedRanker(LabelTreeRanker(random_state=0), random_state=0).fit(X, Y)
+    chances = calibrated.predict_proba(X)
+    assert abs(chances.mean() - Y.mean()) < 0.01
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match="LabelTreeRanker cannot be exported to ONNX"):
+        export_onnx(LabelTreeRanker(random_state=0).fit(X, Y), tmp_path / "tree.onnx")
+
+
+def test_unknown_labels_are_refused_with_a_way_out():
+    X, Y = data()
+    Y = Y.toarray().astype(float)
+    Y[3, 2] = np.nan
+    with pytest.raises(ValueError, match=r"row 3, column 2: LabelTreeRanker takes no unknown"):
+        LabelTreeRanker().fit(X, Y)

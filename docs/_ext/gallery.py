@@ -8,6 +8,7 @@ ORDER = (
     "plot_choose_c",
     "plot_boosting_rounds",
     "plot_kernel",
+    "plot_label_tree",
     "plot_which_weight",
     "plot_unknown_labels",
     "plot_label_sets",
