@@ -185,7 +185,7 @@ ENGINES = pytest.mark.parametrize(
 @pytest.mark.parametrize("labels", ["array", "stored NaN"])
 def test_each_label_is_a_logistic_regression_on_its_known_rows(engine, features, labels):
     data = sparse.csr_array(X) if features == "sparse" else X
-    ranker = LogisticRanker(C=2.0, tol=1e-9, **engine)
+    ranker = LogisticRanker(C=2.0, tol=1e-9, unknown="known_part", **engine)
     ranker.fit(data, as_csr(Y) if labels == "stored NaN" else Y)
     weights = weights_by_hand(Y, lambda s, r: 1 / (s * r))
     for label in range(M):
@@ -200,7 +200,8 @@ def test_each_label_is_a_logistic_regression_on_its_known_rows(engine, features,
 
 @ENGINES
 def test_balanced_costs_are_those_of_known_labels(engine):
-    ranker = LogisticRanker(positive_cost="balanced", weight="uniform", tol=1e-8, **engine)
+    options = {"weight": "uniform", "unknown": "known_part", "tol": 1e-8, **engine}
+    ranker = LogisticRanker(positive_cost="balanced", **options)
     ranker.fit(X, Y)
     s, r = (Y == 1).sum(axis=1), (Y == 0).sum(axis=1)
     ranked = (s > 0) & (r > 0)
@@ -223,7 +224,8 @@ def test_balanced_costs_are_those_of_known_labels(engine):
 @ENGINES
 def test_folds_leave_unknown_cells_out_too(engine):
     """Every fold of the search is a fit of its own, by hand."""
-    search = LogisticRankerCV(Cs=[0.1, 10.0], cv=3, random_state=0, **engine).fit(X, Y)
+    options = {"cv": 3, "random_state": 0, "unknown": "known_part", **engine}
+    search = LogisticRankerCV(Cs=[0.1, 10.0], **options).fit(X, Y)
     weights = weights_by_hand(Y, lambda s, r: 1 / (s * r))
     splits = LabelStratifiedKFold(3, random_state=0).split(X, Y)
     for fold, (train, test) in enumerate(splits):

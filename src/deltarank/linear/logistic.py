@@ -51,6 +51,11 @@ class LogisticRanker(UnivariateRanker):
         What a cell costs by its margin: a name of `deltarank.core.losses.LOSSES` whose expectation
         has a minimiser. All of these are consistent for rank loss; the logistic one is compiled and
         by far the quickest.
+    unknown : {"expected", "known_part"}
+        What a row with unknown labels (NaN in Y) weighs. "expected": the mean of w(y) over what
+        they may be, Eq. (60), by chances from a first fit of every label on the rows in which it is
+        known. "known_part": w of the known labels as if there were no others, Eq. (53): one fit
+        instead of two, and not consistent in general. See ``docs/labels.md``.
     penalize_intercept : bool
         Penalise the intercept like a coefficient, as Mallet does.
     tol : float
@@ -123,6 +128,7 @@ class LogisticRanker(UnivariateRanker):
         weight: Weight = "rank",
         positive_cost: float | str = 1.0,
         loss: str = "logistic",
+        unknown: str = "expected",
         penalize_intercept: bool = False,
         tol: float = 1e-6,
         max_iter: int = 500,
@@ -136,6 +142,7 @@ class LogisticRanker(UnivariateRanker):
         self.weight = weight
         self.positive_cost = positive_cost
         self.loss = loss
+        self.unknown = unknown
         self.penalize_intercept = penalize_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -156,7 +163,7 @@ class LogisticRanker(UnivariateRanker):
             the Dask client in use, and only coefficients and gradients travel.
         y : array, sparse matrix, data frame or list of label sets
             Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
-            matrix means unknown: such a cell carries no loss, and w(y) counts the known labels.
+            matrix means unknown: such a cell carries no loss; for the row's weight see `unknown`.
             Beside a Dask X: a zero-one Dask array (its chunks dense or CSR) or data frame, cut
             alike.
         sample_weight : array of shape (n,), optional
