@@ -128,7 +128,7 @@ def test_a_fit_orders_the_counterexample_rightly_and_by_the_known_part_does_not(
 
 
 def test_boosting_may_be_given_the_expected_weights(hidden):
-    X, Y, judged = (array[:20_000] for array in hidden)
+    X, _, judged = (array[:20_000] for array in hidden)
     chances = np.tile(np.nanmean(judged, axis=0), (len(judged), 1))
     means = instance_weights(judged, normalize=False, chances=chances)
     ranker = AdaBoostRanker(n_stumps=2, weight=lambda _: means).fit(X, judged)

@@ -36,6 +36,11 @@ class LogisticRanker(UnivariateRanker):
     to the same optimum as a loop of weighted logistic regressions would, in a few dozen products of
     X with all labels' coefficients at once.
 
+    Consistent means: if the log-odds of every label's weighted chance are linear in the features,
+    the order becomes the best one as rows are added (with C fixed or growing). If they are not,
+    it is a compromise that suits the loss, not the order, and a `KernelLogisticRanker`, an
+    `AdaBoostRanker` or `WeightedBinaryRelevance` round trees may rank better: ``docs/theory.md``.
+
     Parameters
     ----------
     C : float
@@ -49,8 +54,8 @@ class LogisticRanker(UnivariateRanker):
         half of m w(y), which is not consistent in general: see `SUCCESSOR_LOSSES`.
     loss : {"logistic", "exponential", "squared", "squared_hinge"}
         What a cell costs by its margin: a name of `deltarank.core.losses.LOSSES` whose expectation
-        has a minimiser. All of these are consistent for rank loss; the logistic one is compiled and
-        by far the quickest.
+        has a minimiser. All of these are consistent for rank loss, each where its own best scores
+        are linear; the logistic one is compiled and by far the quickest.
     unknown : {"expected", "known_part"}
         What a row with unknown labels (NaN in Y) weighs. "expected": the mean of w(y) over what
         they may be, Eq. (60), by chances from a first fit of every label on the rows in which it is
