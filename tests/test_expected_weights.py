@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from deltarank import (
@@ -17,6 +18,10 @@ from deltarank import (
     instance_weights,
     rank_loss,
 )
+from deltarank.core import memory
+from deltarank.core.completion import completed, soft_targets
+from deltarank.core.labels import label_sets
+from deltarank.linear.unknown import _require_room
 from deltarank.theory import LabelDistribution
 from oracles import all_label_sets, inverse_pairs
 
@@ -28,18 +33,23 @@ WEIGHTS = {
 }
 
 
-def mean_weight_by_enumeration(y, chances, weigh):
-    """E[w(Y) | known labels]: every completion of the row, times its chance."""
+def means_by_enumeration(y, chances, weigh):
+    """E[w(Y) | known labels] and E[w(Y) Y | known labels]: all completions, times their chances."""
     unknown = np.flatnonzero(np.isnan(y))
-    if len(unknown) == len(y):
-        return 0.0  # nothing is known, and no loss is in the row
-    total = 0.0
+    total, relevant = 0.0, np.zeros(len(y))
     for values in product((0, 1), repeat=len(unknown)):
         filled = np.array(y)
         filled[unknown] = values
         chance = np.prod([p if v else 1 - p for v, p in zip(values, chances[unknown], strict=True)])
         total += chance * weigh(filled.astype(int))
-    return total
+        relevant += chance * weigh(filled.astype(int)) * filled
+    if len(unknown) == len(y):
+        return 0.0, 0 * relevant  # nothing is known, and no loss is in the row
+    return total, relevant
+
+
+def mean_weight_by_enumeration(y, chances, weigh):
+    return means_by_enumeration(y, chances, weigh)[0]
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
@@ -95,6 +105,73 @@ def test_the_limit_of_every_label_is_its_weighted_chance_whichever_labels_are_hi
     assert_allclose(limits(p, patterns, expected=True), eta, atol=1e-12)
 
 
+@given(
+    rows=st.lists(
+        st.lists(
+            st.tuples(st.sampled_from([0.0, 1.0, np.nan]), st.floats(0, 1)), min_size=4, max_size=4
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_completed_rows_share_weight_and_relevance_as_the_completions_do(rows):
+    cells = np.array(rows)
+    Y, chances = cells[..., 0], cells[..., 1]
+    labels = label_sets(Y)
+    if labels.unknown is None:
+        return
+    means, targets = soft_targets(labels, chances[np.isnan(Y)], "rank")
+    found = completed(labels, targets)
+    masses = means[found.rows] * found.shares
+    matrix = found.labels.to_csr().toarray()
+    for i, (y, p) in enumerate(zip(Y, chances, strict=True)):
+        own = found.rows == i
+        assert own.sum() <= np.isnan(y).sum() + 1
+        weight, relevant = means_by_enumeration(y, p, inverse_pairs)
+        assert_allclose(masses[own].sum(), weight, atol=1e-12)
+        assert_allclose(masses[own] @ matrix[own], relevant, atol=1e-12)
+
+
+def looked_at(y, pattern):
+    """The chance that these labels are looked at: the second mostly where the first is relevant."""
+    if not (pattern[0] and pattern[2]):
+        return 0.0
+    share = 0.9 if y[0] else 0.2
+    return share if pattern[1] else 1 - share
+
+
+def test_completed_rows_are_right_also_where_labels_are_looked_at_because_of_others():
+    """The tower property, by enumeration; weights alone are not enough there."""
+    p = np.array([0.5, 0.45, 0.4])
+    eta = LabelDistribution.independent(p).relevances()
+    soft, alone = np.zeros((2, 3)), np.zeros((2, 3))
+    for y in all_label_sets(3):
+        for pattern in product((False, True), repeat=3):
+            chance = np.prod(np.where(y, p, 1 - p)) * looked_at(y, pattern)
+            judged = np.where(pattern, y, np.nan)
+            weight, relevant = means_by_enumeration(judged, p, inverse_pairs)
+            soft += chance * np.stack([relevant, np.full(3, weight)])
+            known = np.array(pattern)
+            alone += chance * weight * np.stack([y * known, known])
+    assert_allclose(soft[0] / soft[1], eta, atol=1e-12)
+    assert abs(alone[0] / alone[1] - eta)[1] > 0.05
+
+
+def test_a_completed_fit_is_right_where_labels_are_looked_at_because_of_others():
+    p = np.array([0.5, 0.45, 0.4])
+    generator = np.random.default_rng(2)
+    Y = (generator.random((100_000, 3)) < p) * 1.0
+    Y[generator.random(len(Y)) > np.where(Y[:, 0] == 1, 0.9, 0.2), 1] = np.nan
+    X = np.zeros((len(Y), 1))
+    eta = LabelDistribution.independent(p).relevances()
+    errors = {
+        rule: np.abs(LogisticRanker(unknown=rule).fit(X, Y).marginal_weights(X[:1])[0] - eta).max()
+        for rule in ("completed", "expected")
+    }
+    assert errors["completed"] < 0.01
+    assert errors["expected"] > 0.05
+
+
 P = np.array([0.95, 0.20, 0.40])
 HIDDEN = {(True, True, True): 0.3, (True, False, True): 0.7}
 
@@ -119,11 +196,11 @@ def hidden():
 def test_a_fit_orders_the_counterexample_rightly_and_by_the_known_part_does_not(hidden):
     X, Y, judged = hidden
     losses = {}
-    for rule in ("expected", "known_part"):
+    for rule in ("expected", "completed", "known_part"):
         ranker = LogisticRanker(unknown=rule).fit(X, judged)
         losses[rule] = rank_loss(Y, ranker.decision_function(X))
     complete = rank_loss(Y, LogisticRanker().fit(X, Y).decision_function(X))
-    assert_allclose(losses["expected"], complete)
+    assert_allclose([losses["expected"], losses["completed"]], complete)
     assert losses["known_part"] > complete + 0.09
 
 
@@ -196,8 +273,45 @@ def test_without_unknown_labels_the_rule_changes_nothing():
     assert (one.coef_ == two.coef_).all()
 
 
+def test_a_completed_fit_minimises_the_soft_targets_of_all_cells():
+    """The whole fit with scikit-learn and enumeration: a relevant and an irrelevant copy a cell."""
+    chances = np.empty((N, M))
+    for label in range(M):
+        known = ~np.isnan(Y[:, label])
+        model = LogisticRegression(tol=1e-10, max_iter=1000).fit(X[known], Y[known, label])
+        chances[:, label] = model.predict_proba(X)[:, 1]
+    found = [means_by_enumeration(y, p, inverse_pairs) for y, p in zip(Y, chances, strict=True)]
+    weights, relevant = np.array([w for w, _ in found]), np.array([r for _, r in found])
+    scale = weights[weights > 0].mean()
+    ranker = LogisticRanker(tol=1e-9, unknown="completed").fit(X, Y)
+    for label in range(M):
+        masses = np.concatenate([relevant[:, label], weights - relevant[:, label]]) / scale
+        model = LogisticRegression(tol=1e-10, max_iter=1000)
+        model.fit(np.tile(X, (2, 1)), np.repeat([1, 0], N), sample_weight=np.maximum(masses, 0))
+        assert_allclose(ranker.coef_[label], model.coef_[0], atol=2e-3)
+        assert_allclose(ranker.intercept_[label], model.intercept_[0], atol=2e-3)
+
+
+def test_a_single_label_has_no_pair_and_is_fitted_where_it_is_known():
+    column = Y[:, [1]]
+    one, two = (LogisticRanker(unknown=rule).fit(X, column) for rule in ("completed", "known_part"))
+    assert_allclose(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rows_are_not_completed_beyond_the_memory_there_is(form, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    labels = label_sets(Y)
+    with pytest.raises(MemoryError, match=r"completing 1,500 rows to .* unknown='expected'"):
+        _require_room(form(X), labels, np.arange(N))
+
+
 def test_refusals():
-    with pytest.raises(ValueError, match="unknown unknown 'ignored'; choose one of expected"):
+    with pytest.raises(ValueError, match=r"several rows of one, which is not for a cross-valid"):
+        LogisticRankerCV(unknown="completed").fit(X, Y)
+    with pytest.raises(
+        ValueError, match="unknown unknown 'ignored'; choose one of completed, expected"
+    ):
         LogisticRanker(unknown="ignored").fit(X, Y)
     with pytest.raises(ValueError, match=r"positive_cost='balanced' .* unknown='known_part'"):
         LogisticRanker(positive_cost="balanced").fit(X, Y)

@@ -31,6 +31,7 @@ from deltarank.core.labels import label_sets
 from deltarank.datasets import write_libsvm
 from deltarank.linear.rows import tables
 from deltarank.metrics import StreamingMetric
+from deltarank.theory import LabelDistribution
 from oracles import mean_over_tie_orders, rank_loss_by_pairs
 
 N, D, M = 600, 4, 6
@@ -337,3 +338,6 @@ def test_the_example_loses_little_by_what_is_hidden(run_example):
     example = run_example("plot_unknown_labels")
     nan, zero = (values[-1] for values in example["losses"].values())
     assert nan < example["known"] + 0.005 < zero
+    best = LabelDistribution.independent([0.95, 0.20, 0.40]).relevances()
+    assert_allclose(example["found"]["expected"], np.tile(best, (6, 1)), atol=0.03)
+    assert example["found"]["known_part"][-1, 2] < best[1] < best[2] - 0.1

@@ -137,10 +137,9 @@ def expected_weights(labels: LabelSets, chances: Floats, weight: Weight) -> Floa
     weights : array of shape (n,)
         0 for a row of which nothing is known: no loss is in it.
     """
-    m, unknown = labels.n_labels, labels.unknown
+    unknown = labels.unknown
     assert unknown is not None
-    of_size = np.zeros(m + 1)
-    of_size[1:m] = weight_of_size(weight)(np.arange(1, m), m)
+    of_size = table_of_sizes(weight, labels.n_labels)
     weights, sizes = np.empty(labels.n_rows), labels.sizes
     threads.run(
         [
@@ -181,6 +180,13 @@ def weight_of_size(weight: Weight) -> Callable[[NDArray[Any], Any], Floats]:
     if isinstance(weight, tuple):
         return _cut_off(weight)
     return choose(WEIGHTS, weight, "weight")
+
+
+def table_of_sizes(weight: Weight, n_labels: int) -> Floats:
+    """Return the named weight of label sets with 0, 1, ..., m labels of m."""
+    table = np.zeros(n_labels + 1)
+    table[1:n_labels] = weight_of_size(weight)(np.arange(1, n_labels), n_labels)
+    return table
 
 
 def _cut_off(weight: tuple[Any, ...]) -> Callable[[NDArray[Any], Any], Floats]:

@@ -56,10 +56,12 @@ class LogisticRanker(UnivariateRanker):
         What a cell costs by its margin: a name of `deltarank.core.losses.LOSSES` whose expectation
         has a minimiser. All of these are consistent for rank loss, each where its own best scores
         are linear; the logistic one is compiled and by far the quickest.
-    unknown : {"expected", "known_part"}
-        What a row with unknown labels (NaN in Y) weighs. "expected": the mean of w(y) over what
-        they may be, Eq. (60), by chances from a first fit of every label on the rows in which it is
-        known. "known_part": w of the known labels as if there were no others, Eq. (53): one fit
+    unknown : {"expected", "completed", "known_part"}
+        What becomes of a row with unknown labels (NaN in Y). "expected": it weighs the mean of w(y)
+        over what they may be, Eq. (60), by chances from a first fit of every label on the rows in
+        which it is known. "completed": unknown cells are fitted too, to soft targets, Eq. (61), for
+        labels looked at because of what others are; a row with u of them becomes u + 1 rows in
+        memory. "known_part": w of the known labels as if there were no others, Eq. (53): one fit
         instead of two, and not consistent in general. See ``docs/labels.md``.
     penalize_intercept : bool
         Penalise the intercept like a coefficient, as Mallet does.

@@ -1,18 +1,27 @@
-"""Weights of rows with unknown labels: the mean of w(y) over what those may be, Eq. (60)."""
+"""What rows with unknown labels weigh, and as what they are fitted, Eq. (60) and (61)."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 
 from deltarank.base.placing import CheckedRows, Totals
-from deltarank.base.ranker import CELLS_PER_CHUNK, constant_scores, constants_of, training_weights
+from deltarank.base.ranker import (
+    CELLS_PER_CHUNK,
+    NO_ROW_COUNTS,
+    constant_scores,
+    constants_of,
+    training_weights,
+)
 from deltarank.base.targets import Targets
+from deltarank.core import memory
+from deltarank.core.completion import completed, soft_targets
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.losses import LOSSES
 from deltarank.core.threads import row_blocks
-from deltarank.core.weights import Weight, expected_weights
+from deltarank.core.weights import Weight, expected_weights, normalized
 from deltarank.core.workers import Chunks
 from deltarank.linear.coefficients import linear_scores
 from deltarank.linear.fit import fit
@@ -21,8 +30,8 @@ from deltarank.linear.ranker import with_constants
 from deltarank.linear.rows.cluster import ClusterRows, RowChunk
 from deltarank.linear.rows.place import place
 
-# What a row with unknown labels weighs: see `LogisticRanker`.
-UNKNOWN = ("expected", "known_part")
+# What becomes of a row with unknown labels: see `LogisticRanker`.
+UNKNOWN = ("expected", "completed", "known_part")
 # The penalty of the marginals where the ranker's own is still to be chosen.
 DEFAULT_C = 1.0
 
@@ -65,7 +74,7 @@ def averages(ranker: Any) -> bool:
 
     A callable weight is given Y as it came and decides for itself.
     """
-    return bool(ranker.unknown == "expected") and not callable(ranker.weight)
+    return bool(ranker.unknown != "known_part") and not callable(ranker.weight)
 
 
 def weights_of(
@@ -74,15 +83,70 @@ def weights_of(
     """Return the training weights of checked rows, by the ranker's rule for unknown labels."""
     labels, weight = targets.labels, ranker.weight
     if labels.unknown is not None and averages(ranker):
-        _refuse_balanced(ranker)
-        counts = np.ones(labels.n_rows)
-        if sample_weight is not None:
-            counts = row_numbers(sample_weight, labels.n_rows, "sample_weight")
-        rows = place(X, labels, counts, device=ranker.device, loss=LOSSES["logistic"])
-        marginals = Marginals.fitted(ranker, rows, constant_scores(labels, counts))
-        means = expected_weights(labels, marginals.of_unknown(X, labels), weight)
+        refuse_completion(ranker, "a cross-validation, whose folds are of given rows")
+        means = expected_weights(labels, _chances(ranker, X, labels, sample_weight)[0], weight)
         weight = lambda _: means  # noqa: E731
     return np.asarray(training_weights(targets, y, weight, sample_weight))
+
+
+def rows_to_fit(
+    ranker: Any, X: Any, targets: Targets, y: Any, sample_weight: Any
+) -> tuple[Any, LabelSets, NDArray[np.float64]]:
+    """Return checked rows with their labels and training weights, completed if need be."""
+    labels = targets.labels
+    if labels.unknown is None or ranker.unknown != "completed" or callable(ranker.weight):
+        return X, labels, weights_of(ranker, X, targets, y, sample_weight)
+    chances, counts = _chances(ranker, X, labels, sample_weight)
+    means, soft = soft_targets(labels, chances, ranker.weight)
+    weights = counts * normalized(means, labels, counts)
+    if not means.any():  # no row can have a pair; such a fit has known cells alone
+        return X, labels, weights
+    used = np.flatnonzero(weights > 0)
+    cells = (weights > 0)[labels.unknown.rows]
+    taken = labels.take(used)
+    _require_room(X, taken, used)
+    rows, complete, shares = completed(taken, soft[cells])
+    return X[used[rows]], complete, weights[used[rows]] * shares
+
+
+def _require_room(X: Any, labels: LabelSets, used: NDArray[Any]) -> None:
+    """Refuse to make more rows of the used ones of X than there is memory for."""
+    assert labels.unknown is not None
+    n_copies = labels.unknown.sizes + 1
+    per_copy = 4 * (labels.sizes + labels.unknown.sizes)  # its labels, at most
+    if sparse.issparse(X):
+        per_copy += np.diff(X.indptr)[used] * (X.dtype.itemsize + X.indices.itemsize)
+    else:
+        per_copy += X.shape[1] * X.dtype.itemsize
+    memory.require(
+        float(n_copies @ per_copy),
+        f"completing {len(used):,} rows to {n_copies.sum():,}",
+        "unknown='expected' makes no more rows",
+    )
+
+
+def _chances(
+    ranker: Any, X: Any, labels: LabelSets, sample_weight: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the chances of unknown cells, and how often each row counts."""
+    _refuse_balanced(ranker)
+    counts = np.ones(labels.n_rows)
+    if sample_weight is not None:
+        counts = row_numbers(sample_weight, labels.n_rows, "sample_weight")
+    if not counts.any():
+        raise ValueError(NO_ROW_COUNTS)
+    rows = place(X, labels, counts, device=ranker.device, loss=LOSSES["logistic"])
+    marginals = Marginals.fitted(ranker, rows, constant_scores(labels, counts))
+    return marginals.of_unknown(X, labels), counts
+
+
+def refuse_completion(ranker: Any, where: str) -> None:
+    """Refuse to complete rows where nobody can."""
+    if ranker.unknown == "completed":
+        raise ValueError(
+            f"unknown='completed' makes several rows of one, which is not for {where}; "
+            "use LogisticRanker on rows in memory, or unknown='expected'"
+        )
 
 
 def average_chunks(
@@ -92,6 +156,7 @@ def average_chunks(
     if not (totals.any_unknown and averages(ranker)):
         return checked, totals
     _refuse_balanced(ranker)
+    refuse_completion(ranker, "rows on a cluster")
     chunks, n_labels = checked.map(_counted), len(ranker.classes_)
     rows = ClusterRows(chunks, n_labels, dtype=dtype, loss=LOSSES["logistic"])
     summary = rows.summary

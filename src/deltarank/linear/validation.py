@@ -102,7 +102,7 @@ class HeldOutHere:
         self._in_folds = None if folds is None else self.objective.with_folds(folds)
 
     def _objective(self, weights: Array) -> Objective:
-        rows = rows_of(self._ranker, self._X, self._targets, weights)
+        rows = rows_of(self._ranker, self._X, self._targets.labels, weights)
         return Objective(rows, C=self._C, penalize_intercept=self._ranker.penalize_intercept)
 
     def path(self, Cs: Array, options: Options) -> Iterator[Step]:
