@@ -46,8 +46,8 @@ class Marginals(NamedTuple):
     def fitted(ranker: Any, rows: Any, constants: NDArray[Any]) -> "Marginals":
         """Fit every label on the rows in which it is known, each row counting once.
 
-        More rounds, with these chances in place of unknown labels, would change nothing: chances
-        that are best for the known cells are best for cells that have these very chances.
+        More rounds, with these chances in place of unknown labels, would change nothing but for the
+        penalty: what is best for the known cells is best for cells that have these very chances.
         """
         options = ranker._options()._replace(checkpoint=None)
         C = getattr(ranker, "C", DEFAULT_C)
