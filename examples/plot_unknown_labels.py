@@ -3,7 +3,7 @@ Labels that nobody has judged
 =============================
 
 Annotators often see some labels only, and a cell left open is not a no. Put NaN there: it carries
-no loss and stands in no pair.
+no loss and stands in no pair, and the row weighs the mean of w(y) over what it may be.
 """
 
 import matplotlib.pyplot as plt
@@ -55,3 +55,43 @@ plt.show()
 # %%
 # NaN loses next to nothing, although nearly half of all cells are gone at the right end. Zeros
 # teach the ranker that a label which is seldom judged is seldom relevant, and put it too low.
+
+# %%
+# What a row weighs matters. Three independent labels with chances .95, .20 and .40, of which the
+# second is hidden at random in more and more rows. By the known labels alone
+# (``unknown="known_part"``) a row with both others weighs nothing once the second is hidden, so the
+# third seems rarer than it is, and drops below the second.
+
+chances = [0.95, 0.20, 0.40]
+generator = np.random.default_rng(4)
+complete = (generator.random((20_000, 3)) < chances) * 1.0
+hide, no_features = generator.random(20_000), np.zeros((20_000, 1))
+
+
+def weighted_chances(share, rule):
+    """Return what a fit finds the labels' weighted chances to be."""
+    judged = complete.copy()
+    judged[hide < share, 1] = np.nan
+    ranker = LogisticRanker(unknown=rule).fit(no_features, judged)
+    return ranker.marginal_weights(no_features[:1])[0]
+
+
+found = {
+    rule: np.array([weighted_chances(share, rule) for share in shares])
+    for rule in ("known_part", "expected")
+}
+
+# %%
+
+figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True)
+for panel, (rule, values) in zip(panels, found.items(), strict=True):
+    for label in (1, 2):
+        panel.plot(shares, values[:, label], "o-", label=f"label {label + 1}")
+    panel.set(xlabel="share of the second label's cells that is hidden", title=f"unknown={rule!r}")
+panels[0].set_ylabel("weighted chance found")
+panels[1].legend()
+plt.show()
+
+# %%
+# With the mean over what is hidden (``unknown="expected"``, the default) nothing moves but for
+# chance.

@@ -127,8 +127,25 @@ def test_sample_weights_count_everywhere(place):
 
 
 def test_unknown_labels_are_left_out_everywhere(place):
+    ranker = place.fit(LogisticRanker(unknown="known_part"), Y=UNKNOWN)
+    assert_same_fit(ranker, LogisticRanker(tol=1e-9, unknown="known_part").fit(X, UNKNOWN))
+
+
+def test_weights_are_averaged_over_unknown_labels_everywhere(place):
     ranker = place.fit(LogisticRanker(), Y=UNKNOWN)
-    assert_same_fit(ranker, LogisticRanker(tol=1e-9).fit(X, UNKNOWN))
+    # Chances that the weights come from are found to the same few digits, hence one digit less.
+    assert_same_fit(ranker, LogisticRanker(tol=1e-9).fit(X, UNKNOWN), digits=1e-5)
+
+
+def test_rows_are_completed_everywhere_but_on_a_cluster(place):
+    ranker = LogisticRanker(unknown="completed")
+    if place.features in (in_chunks, in_sparse_chunks):
+        with pytest.raises(ValueError, match="not for rows on a cluster"):
+            place.fit(ranker, Y=UNKNOWN)
+        return
+    expected = LogisticRanker(tol=1e-9, unknown="completed").fit(X, UNKNOWN)
+    # Targets move with the chances, which a relative gap of 1e-6 leaves free by about 1e-3.
+    assert_same_fit(place.fit(ranker, Y=UNKNOWN), expected, digits=1e-4)
 
 
 def test_small_coefficients_are_pruned_everywhere(place):

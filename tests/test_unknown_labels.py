@@ -31,6 +31,7 @@ from deltarank.core.labels import label_sets
 from deltarank.datasets import write_libsvm
 from deltarank.linear.rows import tables
 from deltarank.metrics import StreamingMetric
+from deltarank.theory import LabelDistribution
 from oracles import mean_over_tie_orders, rank_loss_by_pairs
 
 N, D, M = 600, 4, 6
@@ -185,7 +186,7 @@ ENGINES = pytest.mark.parametrize(
 @pytest.mark.parametrize("labels", ["array", "stored NaN"])
 def test_each_label_is_a_logistic_regression_on_its_known_rows(engine, features, labels):
     data = sparse.csr_array(X) if features == "sparse" else X
-    ranker = LogisticRanker(C=2.0, tol=1e-9, **engine)
+    ranker = LogisticRanker(C=2.0, tol=1e-9, unknown="known_part", **engine)
     ranker.fit(data, as_csr(Y) if labels == "stored NaN" else Y)
     weights = weights_by_hand(Y, lambda s, r: 1 / (s * r))
     for label in range(M):
@@ -200,7 +201,8 @@ def test_each_label_is_a_logistic_regression_on_its_known_rows(engine, features,
 
 @ENGINES
 def test_balanced_costs_are_those_of_known_labels(engine):
-    ranker = LogisticRanker(positive_cost="balanced", weight="uniform", tol=1e-8, **engine)
+    options = {"weight": "uniform", "unknown": "known_part", "tol": 1e-8, **engine}
+    ranker = LogisticRanker(positive_cost="balanced", **options)
     ranker.fit(X, Y)
     s, r = (Y == 1).sum(axis=1), (Y == 0).sum(axis=1)
     ranked = (s > 0) & (r > 0)
@@ -223,7 +225,8 @@ def test_balanced_costs_are_those_of_known_labels(engine):
 @ENGINES
 def test_folds_leave_unknown_cells_out_too(engine):
     """Every fold of the search is a fit of its own, by hand."""
-    search = LogisticRankerCV(Cs=[0.1, 10.0], cv=3, random_state=0, **engine).fit(X, Y)
+    options = {"cv": 3, "random_state": 0, "unknown": "known_part", **engine}
+    search = LogisticRankerCV(Cs=[0.1, 10.0], **options).fit(X, Y)
     weights = weights_by_hand(Y, lambda s, r: 1 / (s * r))
     splits = LabelStratifiedKFold(3, random_state=0).split(X, Y)
     for fold, (train, test) in enumerate(splits):
@@ -335,3 +338,6 @@ def test_the_example_loses_little_by_what_is_hidden(run_example):
     example = run_example("plot_unknown_labels")
     nan, zero = (values[-1] for values in example["losses"].values())
     assert nan < example["known"] + 0.005 < zero
+    best = LabelDistribution.independent([0.95, 0.20, 0.40]).relevances()
+    assert_allclose(example["found"]["expected"], np.tile(best, (6, 1)), atol=0.03)
+    assert example["found"]["known_part"][-1, 2] < best[1] < best[2] - 0.1

@@ -15,7 +15,7 @@ from deltarank.base.ranker import NO_ROW_COUNTS
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.chunks import aligned_chunks, is_chunked, is_frame
 from deltarank.core.labels import LabelSets, label_sets, row_numbers
-from deltarank.core.weights import NO_PAIR_COUNTS, Weight, raw_weights
+from deltarank.core.weights import NO_PAIR_COUNTS, Weight, raw_weights, with_pair
 from deltarank.core.workers import Chunks
 
 
@@ -52,11 +52,12 @@ class CheckedRows:
 
     def totals(self) -> "Totals":
         """Return what the mean of the weights is made of."""
-        ranked = ~self.labels.trivial & (self.counts > 0)
+        ranked = with_pair(self.labels, self.raw) & (self.counts > 0)
         raw, counts = self.raw[ranked], self.counts[ranked]
         largest = float(raw.max(initial=0.0))
         total = float((counts * raw / largest).sum()) if largest else 0.0
-        return Totals({self.form}, largest, total, float(counts.sum()), bool(self.counts.any()))
+        flags = (bool(self.counts.any()), self.labels.unknown is not None)
+        return Totals({self.form}, largest, total, float(counts.sum()), *flags)
 
     def weights(self, totals: "Totals") -> NDArray[np.float64]:
         """Return weights of mean 1 over all rows with a pair: see `training_weights`."""
@@ -74,6 +75,7 @@ class Totals(NamedTuple):
     total: float
     counts: float
     any_counts: bool
+    any_unknown: bool
 
     @staticmethod
     def merged(parts: "list[Totals]") -> "Totals":
@@ -85,6 +87,7 @@ class Totals(NamedTuple):
             sum(part.total * (part.largest / largest if largest else 0.0) for part in parts),
             sum(part.counts for part in parts),
             any(part.any_counts for part in parts),
+            any(part.any_unknown for part in parts),
         )
 
 

@@ -35,6 +35,10 @@ class AdaBoostRanker(StumpRanker):
     score is :math:`2 F_l`, an estimate of the log odds of the weighted marginal. Rows share their
     features, so one histogram per feature serves eight labels at a time.
 
+    Consistent means: if these log odds are sums of functions of single features, and the number of
+    stumps grows with the rows, but more slowly, the order becomes the best one. Stumps cannot
+    express what features do only together; `WeightedBinaryRelevance` round deeper trees can.
+
     Parameters
     ----------
     n_stumps : int

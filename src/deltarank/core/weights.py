@@ -1,12 +1,15 @@
 """Instance weights w(y): how much one instance's label pairs count."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.core import threads
 from deltarank.core.choices import choose
+from deltarank.core.kernels.unknown_labels import mean_weights
 from deltarank.core.labels import LabelSets, label_sets, row_numbers
 
 Weight = str | tuple[str, int] | Callable[[Any], Any]
@@ -54,7 +57,12 @@ WEIGHTS: dict[str, Callable[..., Floats]] = {
 
 
 def instance_weights(
-    Y: Any, weight: Weight = "rank", normalize: bool = True, *, n_labels: int | None = None
+    Y: Any,
+    weight: Weight = "rank",
+    normalize: bool = True,
+    *,
+    n_labels: int | None = None,
+    chances: Any = None,
 ) -> Floats:
     """Weigh each row of Y by w(y), Eq. (21) and its family.
 
@@ -62,7 +70,8 @@ def instance_weights(
     ----------
     Y : array, sparse matrix or list of label sets
         Zero-one matrix of shape (n, m), or label sets (column indices; give `n_labels` then). NaN
-        in a matrix means unknown: s and m then count the known labels of a row, Eq. (53).
+        in a matrix means unknown: s and m then count the known labels of a row, Eq. (53), unless
+        `chances` are given.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         With s relevant labels out of m: 1/(s(m-s)), 1, 1/s, one over the ideal discounted gain (up
         to position k), 1/min(s, m-s). A callable is given Y as it came and returns n weights.
@@ -71,6 +80,9 @@ def instance_weights(
         means the same on every data set. Without, they are the raw values.
     n_labels : int, optional
         Number of labels, for a list of label sets.
+    chances : array of shape (n, m), optional
+        P(y_l = 1 | x) of every label; those of unknown ones count. A row then weighs the mean of
+        w(y) over its unknown labels, taken as independent, Eq. (60). For a named weight.
 
     Returns
     -------
@@ -85,9 +97,17 @@ def instance_weights(
     array([0.33333333, 0.25      , 0.        ])
     >>> instance_weights([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]])
     array([1.14285714, 0.85714286, 0.        ])
+
+    The last label is unknown, and relevant with chance 0.4: 0.6 times 1/2 and 0.4 times 1/2.
+
+    >>> instance_weights([[1, 0, np.nan]], normalize=False, chances=[[0.9, 0.1, 0.4]])
+    array([0.5])
     """
     labels = label_sets(Y, n_labels=n_labels)
-    weights = raw_weights(labels, Y, weight)
+    if chances is None or labels.unknown is None:
+        weights = raw_weights(labels, Y, weight)
+    else:
+        weights = expected_weights(labels, _chances_of_unknown(labels, chances), weight)
     return normalized(weights, labels, np.ones(len(weights))) if normalize else weights
 
 
@@ -101,11 +121,72 @@ def raw_weights(labels: LabelSets, Y: Any, weight: Weight) -> Floats:
     return weights
 
 
+def expected_weights(labels: LabelSets, chances: Floats, weight: Weight) -> Floats:
+    """Return the mean of w(y) over the unknown labels of each row, Eq. (60).
+
+    Parameters
+    ----------
+    labels : LabelSets
+        With unknown labels.
+    chances : array of float
+        P(y_l = 1 | x) of the unknown cells, row after row; labels are independent given x.
+    weight : str or ("ndcg", k)
+
+    Returns
+    -------
+    weights : array of shape (n,)
+        0 for a row of which nothing is known: no loss is in it.
+    """
+    unknown = labels.unknown
+    assert unknown is not None
+    of_size = table_of_sizes(weight, labels.n_labels)
+    weights, sizes = np.empty(labels.n_rows), labels.sizes
+    threads.run(
+        [
+            partial(
+                mean_weights,
+                unknown.starts[rows.start : rows.stop + 1],
+                chances,
+                sizes[rows],
+                of_size,
+                weights[rows],
+            )
+            for rows in threads.even_parts(labels.n_rows, 256)
+        ]
+    )
+    return np.where(labels.n_known > 0, weights, 0.0)
+
+
+def _chances_of_unknown(labels: LabelSets, chances: Any) -> Floats:
+    """Check the chances of all cells, and return those of the unknown ones, row after row."""
+    given, shape = np.asarray(chances, dtype=float), (labels.n_rows, labels.n_labels)
+    if given.shape != shape:
+        raise ValueError(
+            f"chances must have shape {shape}, a probability per row and label; got {given.shape}"
+        )
+    assert labels.unknown is not None
+    found = given[labels.unknown.rows, labels.unknown.members]
+    wrong = np.flatnonzero(~((found >= 0) & (found <= 1)))
+    if len(wrong):
+        raise ValueError(
+            f"chances of unknown labels must be probabilities; got {found[wrong[0]]} in row "
+            f"{labels.unknown.rows[wrong[0]]}, column {labels.unknown.members[wrong[0]]}"
+        )
+    return found
+
+
 def weight_of_size(weight: Weight) -> Callable[[NDArray[Any], Any], Floats]:
     """Return the named weight as a function of s and m (one, or one a row), for 0 < s < m."""
     if isinstance(weight, tuple):
         return _cut_off(weight)
     return choose(WEIGHTS, weight, "weight")
+
+
+def table_of_sizes(weight: Weight, n_labels: int) -> Floats:
+    """Return the named weight of label sets with 0, 1, ..., m labels of m."""
+    table = np.zeros(n_labels + 1)
+    table[1:n_labels] = weight_of_size(weight)(np.arange(1, n_labels), n_labels)
+    return table
 
 
 def _cut_off(weight: tuple[Any, ...]) -> Callable[[NDArray[Any], Any], Floats]:
@@ -118,11 +199,11 @@ def _cut_off(weight: tuple[Any, ...]) -> Callable[[NDArray[Any], Any], Floats]:
 
 
 def normalized(weights: Floats, labels: LabelSets, counts: Floats) -> Floats:
-    """Scale to mean 1 over the non-trivial rows, each counted as often as `counts` says.
+    """Scale to mean 1 over the rows with a pair, each counted as often as `counts` says.
 
     All 1 when there are no such rows.
     """
-    ranked = ~labels.trivial & (counts > 0)
+    ranked = with_pair(labels, weights) & (counts > 0)
     if not ranked.any():
         return np.ones(labels.n_rows)
     # Divided by the largest first, so that no sum of tiny or huge weights under- or overflows.
@@ -131,6 +212,11 @@ def normalized(weights: Floats, labels: LabelSets, counts: Floats) -> Floats:
         raise ValueError(NO_PAIR_COUNTS)
     scaled = weights / largest
     return np.asarray(scaled / np.average(scaled[ranked], weights=counts[ranked]))
+
+
+def with_pair(labels: LabelSets, weights: Floats) -> NDArray[np.bool_]:
+    """Tell which rows have a known pair to rank, or weigh something for one they may have."""
+    return ~labels.trivial | ((labels.n_known < labels.n_labels) & (weights > 0))
 
 
 class WeightDiagnostics(NamedTuple):

@@ -50,6 +50,8 @@ class KernelLogisticRanker(Ranker):
         Inverse of the penalty's strength, chosen among 10^-3, ..., 10^3 if not given.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         What a row counts, by its label set: see `deltarank.instance_weights`.
+    unknown : {"expected", "known_part"}
+        As in `LogisticRanker`, for all fits on the map.
     cv : int, splitter or iterable of (train, test)
         An integer stands for as many folds stratified by label.
     scoring : str or callable
@@ -101,6 +103,7 @@ class KernelLogisticRanker(Ranker):
         gamma: float | None = None,
         C: float | None = None,
         weight: Weight = "rank",
+        unknown: str = "expected",
         cv: Any = 5,
         scoring: Scoring = "neg_rank_loss",
         tol: float = 1e-6,
@@ -114,6 +117,7 @@ class KernelLogisticRanker(Ranker):
         self.gamma = gamma
         self.C = C
         self.weight = weight
+        self.unknown = unknown
         self.cv = cv
         self.scoring = scoring
         self.tol = tol
@@ -284,7 +288,7 @@ class _Search:
 
     def _settings(self, name: str) -> dict[str, Any]:
         """Return the options that every fit has, with a folder of its own for checkpoints."""
-        given = ("weight", "max_iter", "device", "n_jobs", "checkpoint")
+        given = ("weight", "unknown", "max_iter", "device", "n_jobs", "checkpoint")
         settings = {option: getattr(self.ranker, option) for option in given}
         if settings["checkpoint"] is not None:
             settings["checkpoint"] = f"{settings['checkpoint']}/{name}"

@@ -36,6 +36,11 @@ class LogisticRanker(UnivariateRanker):
     to the same optimum as a loop of weighted logistic regressions would, in a few dozen products of
     X with all labels' coefficients at once.
 
+    Consistent means: if the log-odds of every label's weighted chance are linear in the features,
+    the order becomes the best one as rows are added (with C fixed or growing). If they are not,
+    it is a compromise that suits the loss, not the order, and a `KernelLogisticRanker`, an
+    `AdaBoostRanker` or `WeightedBinaryRelevance` round trees may rank better: ``docs/theory.md``.
+
     Parameters
     ----------
     C : float
@@ -49,8 +54,15 @@ class LogisticRanker(UnivariateRanker):
         half of m w(y), which is not consistent in general: see `SUCCESSOR_LOSSES`.
     loss : {"logistic", "exponential", "squared", "squared_hinge"}
         What a cell costs by its margin: a name of `deltarank.core.losses.LOSSES` whose expectation
-        has a minimiser. All of these are consistent for rank loss; the logistic one is compiled and
-        by far the quickest.
+        has a minimiser. All of these are consistent for rank loss, each where its own best scores
+        are linear; the logistic one is compiled and by far the quickest.
+    unknown : {"expected", "completed", "known_part"}
+        What becomes of a row with unknown labels (NaN in Y). "expected": it weighs the mean of w(y)
+        over what they may be, Eq. (60), by chances from a first fit of every label on the rows in
+        which it is known. "completed": unknown cells are fitted too, to soft targets, Eq. (61), for
+        labels looked at because of what others are; a row with u of them becomes u + 1 rows in
+        memory. "known_part": w of the known labels as if there were no others, Eq. (53): one fit
+        instead of two, and not consistent in general. See ``docs/labels.md``.
     penalize_intercept : bool
         Penalise the intercept like a coefficient, as Mallet does.
     tol : float
@@ -123,6 +135,7 @@ class LogisticRanker(UnivariateRanker):
         weight: Weight = "rank",
         positive_cost: float | str = 1.0,
         loss: str = "logistic",
+        unknown: str = "expected",
         penalize_intercept: bool = False,
         tol: float = 1e-6,
         max_iter: int = 500,
@@ -136,6 +149,7 @@ class LogisticRanker(UnivariateRanker):
         self.weight = weight
         self.positive_cost = positive_cost
         self.loss = loss
+        self.unknown = unknown
         self.penalize_intercept = penalize_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -156,7 +170,7 @@ class LogisticRanker(UnivariateRanker):
             the Dask client in use, and only coefficients and gradients travel.
         y : array, sparse matrix, data frame or list of label sets
             Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
-            matrix means unknown: such a cell carries no loss, and w(y) counts the known labels.
+            matrix means unknown: such a cell carries no loss; for the row's weight see `unknown`.
             Beside a Dask X: a zero-one Dask array (its chunks dense or CSR) or data frame, cut
             alike.
         sample_weight : array of shape (n,), optional

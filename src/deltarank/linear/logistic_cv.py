@@ -38,6 +38,9 @@ class LogisticRankerCV(UnivariateRanker):
         Choose the smallest C whose mean score is within one standard error of the best.
     weight, positive_cost, loss, penalize_intercept, tol, max_iter, device, n_jobs
         As in `LogisticRanker`; `tol` is for the final fit.
+    unknown : {"expected", "known_part"}
+        As in `LogisticRanker`. Chances come from one fit of all rows with C = 1, before the search;
+        held-out rows are measured by their known labels.
     prune : float, optional
         As in `LogisticRanker`, for the final fit.
     checkpoint : str, optional
@@ -77,6 +80,7 @@ class LogisticRankerCV(UnivariateRanker):
         weight: Weight = "rank",
         positive_cost: float | str = 1.0,
         loss: str = "logistic",
+        unknown: str = "expected",
         penalize_intercept: bool = False,
         tol: float = 1e-6,
         max_iter: int = 500,
@@ -93,6 +97,7 @@ class LogisticRankerCV(UnivariateRanker):
         self.weight = weight
         self.positive_cost = positive_cost
         self.loss = loss
+        self.unknown = unknown
         self.penalize_intercept = penalize_intercept
         self.tol = tol
         self.max_iter = max_iter

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from deltarank.base.chunked import dtype_of
 from deltarank.base.placing import CheckedRows, Totals, place_chunks
-from deltarank.base.ranker import balanced, constant_scores, constants_of, training_weights
-from deltarank.base.targets import Targets
+from deltarank.base.ranker import balanced, constant_scores, constants_of
 from deltarank.core.chunks import is_chunked
+from deltarank.core.labels import LabelSets
 from deltarank.core.workers import workers
 from deltarank.linear.rows.cluster import ClusterRows, RowChunk
 from deltarank.linear.rows.place import place
 from deltarank.linear.rows.protocol import Rows
+from deltarank.linear.unknown import average_chunks, rows_to_fit
 
 
 class Placed(NamedTuple):
@@ -35,18 +36,19 @@ def placed(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Placed]:
         return
     X = ranker._check_rows(X, fitting=True)
     targets = ranker._check_labels(y, X.shape[0])
-    weights = training_weights(targets, y, ranker.weight, sample_weight)
-    rows = rows_of(ranker, X, targets, weights)
-    yield Placed(rows, constant_scores(targets.labels, weights), X.dtype)
+    X, labels, weights = rows_to_fit(ranker, X, targets, y, sample_weight)
+    rows = rows_of(ranker, X, labels, weights)
+    yield Placed(rows, constant_scores(labels, weights), X.dtype)
 
 
 def _placed_chunks(client: Any, ranker: Any, X: Any, Y: Any, sample_weight: Any) -> Placed:
     """Return rows on a cluster: chunks that stay in its memory, or on disk, until let go."""
     given = (client, ranker, X, Y, sample_weight)
-    checked, totals = place_chunks(*given, without_unknown=None)
-    chunks = checked.map(_weighed, totals, ranker.positive_cost)
-    del checked  # the weighed rows hold all of it
     dtype = dtype_of(X)
+    found = place_chunks(*given, without_unknown=None)
+    checked, totals = average_chunks(ranker, *found, dtype)
+    chunks = checked.map(_weighed, totals, ranker.positive_cost)
+    del found, checked  # the weighed rows hold all of it
     rows = ClusterRows(chunks, len(ranker.classes_), dtype=dtype, loss=ranker._loss())
     summary = rows.summary
     constants = constants_of(summary.relevant, summary.n_counted - summary.unknown)
@@ -61,10 +63,10 @@ def _weighed(rows: CheckedRows, totals: Totals, cost: float | str) -> RowChunk:
     return RowChunk(rows.X, rows.labels, weights, cost, rows.counts)
 
 
-def rows_of(ranker: Any, X: Any, targets: Targets, weights: NDArray[np.float64]) -> Rows:
+def rows_of(ranker: Any, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> Rows:
     """Return checked rows where a ranker is to be fitted."""
     cost: Any = ranker.positive_cost
     if isinstance(cost, str):
-        weights, cost = balanced(targets.labels, weights)
+        weights, cost = balanced(labels, weights)
     options = {"positive_cost": cost, "loss": ranker._loss()}
-    return place(X, targets.labels, weights, device=ranker.device, **options)
+    return place(X, labels, weights, device=ranker.device, **options)

@@ -13,6 +13,7 @@ from deltarank.core.devices import device_ranking, device_scores, scoring_device
 from deltarank.core.losses import LOSSES, Loss
 from deltarank.linear.fit import Fitted, Options
 from deltarank.linear.ranker import LinearRanker
+from deltarank.linear.unknown import UNKNOWN
 
 
 class UnivariateRanker(LinearRanker):
@@ -20,6 +21,7 @@ class UnivariateRanker(LinearRanker):
 
     positive_cost: float | str
     loss: str
+    unknown: str
     tol: float
     max_iter: int
     device: str
@@ -39,6 +41,7 @@ class UnivariateRanker(LinearRanker):
         else:
             positive_number(self.positive_cost, "positive_cost")
         self._loss()
+        choose(dict.fromkeys(UNKNOWN), self.unknown, "unknown")
         positive_number(self.tol, "tol")
         positive_integer(self.max_iter, "max_iter")
         if self.prune is not None:

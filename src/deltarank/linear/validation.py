@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from deltarank.base.ranker import constant_scores, constants_of, training_weights
+from deltarank.base.ranker import constant_scores, constants_of
 from deltarank.base.selection import Split, choose_scorer, split_rows, take_labels
 from deltarank.base.targets import Targets
 from deltarank.core import memory
@@ -22,6 +22,7 @@ from deltarank.linear.placing import placed, rows_of
 from deltarank.linear.ranker import with_constants
 from deltarank.linear.rows.cluster import Folds
 from deltarank.linear.solvers.solution import Solution
+from deltarank.linear.unknown import weights_of
 from deltarank.metrics import SCORERS, StreamingMetric
 from deltarank.metrics.rows import METRICS
 
@@ -90,7 +91,7 @@ class HeldOutHere:
         self._X = X = ranker._check_rows(X, fitting=True)
         self._targets = targets = ranker._check_labels(y, X.shape[0])
         self._scorer = choose_scorer(ranker.scoring, targets)
-        self._weights = training_weights(targets, y, ranker.weight, sample_weight)
+        self._weights = weights_of(ranker, X, targets, y, sample_weight)
         self._splits = split_rows(ranker.cv, X, y, targets, ranker.random_state)
         self._held_out = [
             _held_out(X, y, targets, self._weights, sample_weight, split) for split in self._splits
@@ -101,7 +102,7 @@ class HeldOutHere:
         self._in_folds = None if folds is None else self.objective.with_folds(folds)
 
     def _objective(self, weights: Array) -> Objective:
-        rows = rows_of(self._ranker, self._X, self._targets, weights)
+        rows = rows_of(self._ranker, self._X, self._targets.labels, weights)
         return Objective(rows, C=self._C, penalize_intercept=self._ranker.penalize_intercept)
 
     def path(self, Cs: Array, options: Options) -> Iterator[Step]:

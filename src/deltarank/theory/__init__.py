@@ -3,6 +3,7 @@
 from deltarank.theory.bipartite import BipartiteProblem, bipartite_reduction
 from deltarank.theory.bounds import (
     bipartite_regret_bound,
+    low_noise_regret_bound,
     regret_bound,
     strong_properness,
     tree_regret_bound,
@@ -23,6 +24,7 @@ __all__ = [
     "LabelDistribution",
     "bipartite_reduction",
     "bipartite_regret_bound",
+    "low_noise_regret_bound",
     "regret_bound",
     "strong_properness",
     "surrogate_minimizer",

@@ -60,7 +60,9 @@ def surrogate_minimizer(
     """Return the scores with the least expected surrogate loss.
 
     Univariate minimisers are infinite for a label that is never, or always, relevant. Pairwise ones
-    are fixed only up to a shift and are centred to mean 0; where none is finite, this is an error.
+    are fixed only up to a shift and are centred to mean 0. The squared, squared hinge and hinge
+    losses always have a finite one, or several, of which one is returned; where the exponential
+    and logistic losses have none, this is an error.
 
     Examples
     --------
@@ -116,10 +118,18 @@ def _pairwise_risk(
     return _pairwise_value(loss, distribution.pair_weights(weight)[1, 0], scores)
 
 
-def _pairwise_minimizer(loss: Loss, distribution: LabelDistribution, weight: Weight) -> Floats:
-    """Minimise Eq. (19) by Newton's method with step halving."""
+def _pairwise_minimizer(
+    loss: Loss, attained: bool, distribution: LabelDistribution, weight: Weight
+) -> Floats:
+    """Minimise Eq. (19) by Newton's method with step halving.
+
+    A loss that attains its least value at a finite margin makes Eq. (19) convex, bounded below and
+    quadratic piece by piece, so that it has a minimiser whatever the weights. Gradients are within
+    the range of the Hessian, so the shortest Newton step is one also where several are.
+    """
     pairs = distribution.pair_weights(weight)[1, 0]
-    _require_finite_minimizer(pairs)
+    if not attained:
+        _require_finite_minimizer(pairs)
     scores = np.zeros(distribution.n_labels)
     value, gradient, hessian = _pairwise_derivatives(loss, pairs, scores)
     for _ in range(200):
@@ -163,8 +173,9 @@ def _require_finite_minimizer(pairs: Floats) -> None:
     """
     if connected_components(pairs > 0, connection="strong")[0] > 1:
         raise ValueError(
-            "a pairwise surrogate has no finite minimiser here: some labels are never below others "
-            "(give every pair of labels a little probability both ways round)"
+            "this pairwise surrogate has no finite minimiser here: some labels are never below "
+            "others (give every pair of labels a little probability both ways round, or take "
+            "the squared or squared hinge loss)"
         )
 
 
@@ -226,11 +237,11 @@ def univariate(name: str, consistent: bool) -> Surrogate:
     )
 
 
-def _pairwise(name: str) -> Surrogate:
+def _pairwise(name: str, attained: bool) -> Surrogate:
+    """Return the surrogate that sums a loss, whose least value is attained or not, over pairs."""
     loss = LOSSES[name]
-    return Surrogate(
-        partial(_pairwise_risk, loss), partial(_pairwise_minimizer, loss), consistent=False
-    )
+    minimizer = partial(_pairwise_minimizer, loss, attained)
+    return Surrogate(partial(_pairwise_risk, loss), minimizer, consistent=False)
 
 
 SURROGATES: dict[str, Surrogate] = {
@@ -239,10 +250,10 @@ SURROGATES: dict[str, Surrogate] = {
     "univariate squared": univariate("squared", consistent=True),
     "univariate squared hinge": univariate("squared_hinge", consistent=True),
     "univariate hinge": univariate("hinge", consistent=False),
-    "pairwise exponential": _pairwise("exponential"),
-    "pairwise logistic": _pairwise("logistic"),
-    "pairwise squared": _pairwise("squared"),
-    "pairwise squared hinge": _pairwise("squared_hinge"),
+    "pairwise exponential": _pairwise("exponential", attained=False),
+    "pairwise logistic": _pairwise("logistic", attained=False),
+    "pairwise squared": _pairwise("squared", attained=True),
+    "pairwise squared hinge": _pairwise("squared_hinge", attained=True),
     "pairwise hinge": Surrogate(
         partial(_pairwise_risk, LOSSES["hinge"]), _pairwise_hinge_minimizer, consistent=False
     ),
