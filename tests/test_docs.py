@@ -16,13 +16,19 @@ from deltarank import CalibratedRanker
 ROOT = Path(__file__).parents[1]
 REFERENCE = "".join((ROOT / "docs" / page).read_text() for page in ("reference.rst", "torch.rst"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-LIBRARIES = {"deltarank.torch": "torch", "deltarank.serving.app": "fastapi"}
+LIBRARIES = {
+    "deltarank.torch": "torch",
+    "deltarank.serving.access": "fastapi",
+    "deltarank.serving.app": "fastapi",
+}
 AVAILABLE_IF = type(vars(CalibratedRanker)["predict_proba"])
 # What is public beside the names in __all__.
 FURTHER = {
     "deltarank.explanations": ["Explanation"],
     "deltarank.base.ranker": ["Ranker"],
+    "deltarank.serving.access": ["Access"],
     "deltarank.serving.app": ["create_app"],
+    "deltarank.serving.request_log": ["RequestLog"],
     "deltarank.serving.service": ["Limits", "Service"],
     "deltarank.torch": ["PairwiseRankingLoss", "UnivariateRankingLoss"],
 }

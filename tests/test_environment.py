@@ -167,6 +167,20 @@ class TestTerminal:
             _, printed = run(*arguments)
             assert not set("\x1b\x07\x9b\u202e") & set(printed.out + printed.err), arguments
 
+    @pytest.mark.parametrize("format", ["jsonl", "csv", "csv-safe"])
+    def test_rankings_as_data_are_made_visible_on_a_terminal_only(self, format, run, tmp_path):
+        rows = [{"size": float(i), "tags": [self.NASTY, "b"][i % 2]} for i in range(8)]
+        (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        run("fit", "a.jsonl", "-m", "m", "--C", "1")
+        command = ("rank", "m", "a.jsonl", "--format", format)
+        _, piped = run(*command)
+        assert "\u202e" in piped.out
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.stdout.isatty", lambda: True)
+            _, shown = run(*command)
+        assert shown.out == visible(piped.out)
+        assert not set("\x1b\x07\x9b\u202e") & set(shown.out)
+
     def test_a_safe_csv_holds_no_formula(self, run, tmp_path):
         labels = ["=1+1", "+x", "-x", "@x", "plain"]
         rows = [{"size": i, "tags": [labels[i % 5]]} for i in range(20)]

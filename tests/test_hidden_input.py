@@ -9,7 +9,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from deltarank import LogisticRanker, WeightedBinaryRelevance, datasets, instance_weights, rank_loss
+from deltarank import (
+    LogisticRanker,
+    PairwiseRanker,
+    WeightedBinaryRelevance,
+    datasets,
+    instance_weights,
+    rank_loss,
+)
 from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.arrays import write_arrays
 from deltarank.core.scores import RowError
@@ -136,6 +143,29 @@ def test_features_beyond_arithmetic_are_refused_or_learned_from(ranker, form):
             return
         with pytest.raises(ValueError, match=r"X must hold features of at most .* in row 0, col"):
             clone(ranker).fit(form(large), Y)
+
+
+@EVERY
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("size", [1e-100, 1e-155, 1e-160, 1e-165, 5e-320])
+def test_features_that_are_next_to_nothing_give_scores(ranker, form, size):
+    """Whose squares are zero, or so near to it that one over them is infinite."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        small = np.column_stack([X[:, :2], X[:, 2] * size])
+        for rows in (X * size, small):
+            fitted = clone(ranker).fit(form(rows), Y)
+            assert np.isfinite(fitted.decision_function(form(rows))).all()
+
+
+def test_no_score_passes_the_labels_that_are_always_last_and_first():
+    sets = [{"always", "a"} if x > 0 else {"always", "b"} for x in X[:, 0]]
+    Z = np.array([[label in row for label in ("a", "always", "b", "never")] for row in sets])
+    for ranker in (LogisticRanker(), PairwiseRanker()):
+        fitted = ranker.fit(X, Z.astype(int))
+        assert fitted.rank([[1e25, 0, 0]])[0].tolist() == [1, 0, 2, 3]
+        with pytest.raises(RowError, match="row 1 cannot be ranked"):
+            fitted.rank([[0, 0, 0], [1e300, 0, 0]])
 
 
 class TestScoresThatAreNotFinite:

@@ -307,12 +307,18 @@ class TestDescription:
         assert [column["kind"] for column in about["columns"]] == ["text", "number", "category"]
         assert len(about["labels"]) == 11
         schema = client.get("/openapi.json").json()
-        assert set(schema["paths"]) == {"/rank", "/health", "/model"}
+        assert set(schema["paths"]) == {"/rank", "/health", "/model", "/metrics"}
         assert "top" in schema["components"]["schemas"]["Rank"]["properties"]
-        assert client.get("/docs").status_code == 200
+        docs = client.get("/docs").text
+        for path, operations in schema["paths"].items():
+            for method in operations:
+                assert f"<code>{method.upper()} {path}</code>" in docs
+        for field in schema["components"]["schemas"]["Rank"]["properties"]:
+            assert f"<code>{field}</code>" in docs
 
-    def test_the_page_needs_nothing_from_elsewhere(self, client):
-        page = client.get("/")
+    @pytest.mark.parametrize("path", ["/", "/docs"])
+    def test_pages_need_nothing_from_elsewhere(self, client, path):
+        page = client.get(path)
         for reference in ("http:", "https:", "src=", "@import", "url("):
             assert reference not in page.text
         assert "default-src 'none'" in page.headers["content-security-policy"]
@@ -350,10 +356,11 @@ N_OWN_SOCKETS = 3
 class Server:
     """The command in a process of its own, at a free port."""
 
-    def __init__(self, folder, *arguments, command=(COMMAND,)):
+    def __init__(self, folder, *arguments, command=(COMMAND,), **environment):
         self.process = subprocess.Popen(
             [*command, "serve", *arguments, "--port", "0"],
             cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | environment,
         )  # fmt: skip
         self.said = self.process.stderr.readline()
         self.url = self.said.split()[-1]
@@ -423,7 +430,7 @@ class TestSocket:
         host, port = server.address.split(":")
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall(
-                b"POST /rank HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                b"POST /rank HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
                 b'content-length: 100\r\n\r\n{"item"'
             )
             answer = b"".join(iter(lambda: connection.recv(4096), b""))
@@ -434,7 +441,7 @@ class TestSocket:
         host, port = server.address.split(":")
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall(
-                b"POST /rank HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                b"POST /rank HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
                 b"content-length: 10000000000\r\n\r\n"
             )
             assert b"413" in connection.recv(4096).splitlines()[0]
@@ -446,7 +453,9 @@ class TestSocket:
         with Server(folder, "recipes.delta", "--timeout", "2", command=limited) as server:
             host, port = server.address.split(":")
             idle = [socket.create_connection((host, int(port)), timeout=20) for _ in range(200)]
-            idle[-1].sendall(b"POST /rank HTTP/1.1\r\nhost: x\r\n")  # a head that never ends
+            idle[-1].sendall(
+                b"POST /rank HTTP/1.1\r\nhost: localhost\r\n"
+            )  # a head that never ends
             connection = http.client.HTTPConnection(server.address, timeout=20)
             assert server.rank(connection, {"item": GOOD})[0] == 200
             connection.close()
@@ -462,7 +471,9 @@ class TestSocket:
         host, port = server.address.split(":")
         for _ in range(5):
             with socket.create_connection((host, int(port)), timeout=20) as connection:
-                connection.sendall(b"POST /rank HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{")
+                connection.sendall(
+                    b"POST /rank HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{"
+                )
         connection = http.client.HTTPConnection(server.address, timeout=20)
         assert server.rank(connection, {"item": GOOD})[0] == 200
         connection.close()

@@ -251,7 +251,7 @@ def test_a_column_is_refused_only_if_most_of_its_cells_are_numbers(file):
 def test_a_list_in_brackets_is_the_list_that_was_printed(labels):
     printed = [repr(labels), json.dumps(labels), json.dumps(labels, ensure_ascii=False)]
     if labels:
-        printed.append(repr(set(labels)))
+        printed += [repr(set(labels)), repr(tuple(labels))]
     for text in printed:
         assert set(from_lists("l", [text, "x"], ",", None)[1]) == {*labels, "x"}
     column = pd.Series([labels, []]).to_csv(index=False, header=["l"])
@@ -307,6 +307,7 @@ def test_many_columns_cost_as_much_as_their_cells(file):
 MISSING_CELLS = ["NA", "N/A", "?", "null", "NULL", "None", "nan", "-"]
 NO_LABELS = [
     "['a' 'b']", "[a, b]", "['a', 'b'", "['a'] ['b']", "{'a': 1}", "[None]", "[['a']]", "[a]",
+    "('a' 'b')", "('a', 'b'", "b'a'", "frozenset({'a'})", "array(['a'], dtype=object)",
 ]  # fmt: skip
 
 

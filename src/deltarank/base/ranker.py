@@ -21,14 +21,13 @@ from deltarank.core.arguments import refuse_hidden
 from deltarank.core.chunks import is_chunked
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.progress import progress
+from deltarank.core.scores import FIRST, LAST
 from deltarank.core.threads import row_blocks
 from deltarank.core.weights import Weight, normalized, raw_weights
 from deltarank.metrics import rank_loss
 
 # Scores of so many cells at a time: 16 MB of float32, small beside any model worth chunking for.
 CELLS_PER_CHUNK = 4_000_000
-# A label never (always) relevant in training scores this, below (above) any that was fitted.
-LAST, FIRST = -1e30, 1e30
 NO_ROW_COUNTS = (
     "sample_weight times weight is zero in every row, so no row counts; "
     "give a positive sample_weight to a row with a pair to rank"

@@ -77,7 +77,7 @@ def convert(
     ignore: options.Ignore = None,
 ) -> None:
     """Turn a file of any format into LIBSVM or XMC text."""
-    from deltarank.cli.inputs import read_file
+    from deltarank.cli.inputs import note, read_file
     from deltarank.datasets.writers import find_writer
 
     write = find_writer(target, target_format)
@@ -86,7 +86,7 @@ def convert(
     )
     data = read_file(source, reading)
     write(target, data.X, data.Y)
-    typer.echo(f"wrote {target}: {data!r}", err=True)
+    note(f"wrote {target}: {data!r}")
 
 
 @app.command()

@@ -5,12 +5,13 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 
 import typer
 
 from deltarank.cli import options
 from deltarank.cli.bars import no_bars
+from deltarank.core.text import visible
 
 if TYPE_CHECKING:
     from deltarank.storage.prepared import Model, Ranking
@@ -60,7 +61,18 @@ def rank(
     kind = output or ("table" if sys.stdout.isatty() else "jsonl")
     # Rankings that scroll past on the same terminal already show the progress.
     with no_bars() if sys.stdout.isatty() else nullcontext():
-        WRITERS[kind](_rankings(ranker, blocks, top), sys.stdout)
+        WRITERS[kind](_rankings(ranker, blocks, top), _output())
+
+
+class _Visible:
+    """Writes to a terminal, which labels must not command."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(visible(text))
+
+
+def _output() -> TextIO:
+    return cast(TextIO, _Visible()) if sys.stdout.isatty() else sys.stdout
 
 
 def _rankings(model: "Model", blocks: Iterable[Any], top: int) -> "Iterator[Ranking]":
@@ -110,8 +122,7 @@ def _write_table(rankings: "Iterator[Ranking]", out: TextIO) -> None:
     from deltarank.cli.show import terminal
     from deltarank.paper.report.tables import cell
 
-    console = terminal()
-    console.file = out
+    console = terminal()  # whose own commands are meant for it; cells are made visible one by one
     table = Table()
     for ranking in rankings:
         row, labels, scores = ranking

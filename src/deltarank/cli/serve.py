@@ -1,14 +1,22 @@
 """The command ``serve``: a model behind HTTP."""
 
+import os
 import socket
+import sys
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deltarank.cli import options
 
+if TYPE_CHECKING:
+    from deltarank.serving.request_log import RequestLog
+
+TOKEN_VARIABLE = "DELTARANK_TOKEN"
+_LONGEST_TOKEN = 8192
 # Connections that wait while all threads rank; any more are answered at once with status 503.
 MOST_CONNECTIONS = 1000
 SERVER: dict[str, Any] = {
@@ -35,14 +43,33 @@ def serve(
     timeout: Annotated[
         float, typer.Option(min=0.01, help="Most seconds for a request to come, and to be ranked.")
     ] = 10.0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name by which clients may address the server, beside localhost and --host; "
+            "* for any."
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="What clients must send; seen by all who list processes, unlike --token-file and "
+            f"the variable {TOKEN_VARIABLE}."
+        ),
+    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File that holds the token.")] = None,
+    request_log: Annotated[
+        Path | None,
+        typer.Option(help="File to append a line of JSON to for each request; - for output."),
+    ] = None,
     threads: options.Threads = None,
 ) -> None:
     """Serve a model: rankings as JSON for programs, a page for people.
 
     POST /rank ranks one item or several, GET /model describes the model, /health tells that the
-    server is up, /docs documents it. The model is read once: to serve a new file, restart.
-    There is no encryption and no password: to be reached from outside, put it behind a proxy.
-    Needs the extra: pip install 'deltarank[serve]'.
+    server is up, /metrics counts for Prometheus, /docs documents it. The model is read once: to
+    serve a new file, restart. There is no encryption: to be reached from outside, put it behind a
+    proxy that has it. Needs the extra: pip install 'deltarank[serve]'.
 
     \b
     Examples:
@@ -53,6 +80,7 @@ def serve(
     try:
         import uvicorn
 
+        from deltarank.serving.access import LOOPBACK, Access
         from deltarank.serving.app import create_app
         from deltarank.serving.connections import watched_protocol
     except ImportError as error:
@@ -63,24 +91,49 @@ def serve(
     from deltarank.serving.examples import read_examples
     from deltarank.serving.service import Limits, Service
 
-    service = Service.load(model, Limits(max_rows, max_bytes, timeout, max_labels))
+    access = Access((*LOOPBACK, host, *(allow_host or ())), _read_token(token, token_file))
+    log = None if request_log is None else _open_log(request_log)
+    most = _most_connections()
+    service = Service.load(model, Limits(max_rows, max_bytes, timeout, max_labels, most))
     if examples is not None:
         service = replace(service, examples=read_examples(examples, service.model.preparation))
     service.warm_up()
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     note(f"serving {model} at http://{shown}:{listener.getsockname()[1]}")
-    most = _most_connections()
-    protocol = watched_protocol(timeout, most)
+    if access.token is None and not _is_loopback(listener):
+        note("anybody who reaches this address is answered: --token asks for a token")
     settings = uvicorn.Config(
-        create_app(service),
-        http=protocol,
-        limit_concurrency=most,
+        create_app(service, access, log),
+        http=watched_protocol(timeout, most),
         backlog=most // 8,  # as many are accepted at once, some times before one can be closed
         ws="none",
         **SERVER,
     )
     uvicorn.Server(settings).run(sockets=[listener])
+
+
+def _read_token(given: str | None, path: Path | None) -> str | None:
+    """Return the token, if there is one; an empty one is refused where it is checked."""
+    if given is not None and path is not None:
+        raise typer.BadParameter("--token and --token-file exclude each other")
+    if path is not None:
+        with path.open(encoding="ascii", errors="replace") as file:
+            return file.read(_LONGEST_TOKEN).strip()
+    return os.environ.get(TOKEN_VARIABLE) if given is None else given
+
+
+def _open_log(path: Path) -> "RequestLog":
+    from deltarank.cli.inputs import STDIN, note
+    from deltarank.serving.request_log import RequestLog
+
+    if str(path) == STDIN:
+        return RequestLog(sys.stdout.fileno(), note)
+    return RequestLog.open(path, note)
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def _most_connections() -> int:

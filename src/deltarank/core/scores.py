@@ -1,9 +1,13 @@
-"""Scores that can be ranked: finite ones."""
+"""Scores that can be ranked: finite ones, and those of constant labels at the ends."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+# A label never (always) relevant in training scores this, below (above) any that was fitted.
+LAST, FIRST = -1e30, 1e30
+_LARGEST = 1.0001 * FIRST  # float32 rounds it upward
 
 
 class RowError(ValueError):
@@ -21,11 +25,15 @@ class RowError(ValueError):
 
 
 def check_finite(scores: NDArray[Any], first_row: int = 0) -> None:
-    """Refuse scores (n, m) that have no order, and name the row; rows count from `first_row`."""
+    """Refuse scores (n, m) that have no order, and name the row; rows count from `first_row`.
+
+    Beyond those of constant labels a score has none either: it would pass what is always last.
+    """
     # NaN and infinities reach the extremes, which need no array of their own.
-    if not scores.size or (np.isfinite(scores.min()) and np.isfinite(scores.max())):
+    if not scores.size or (float(scores.min()) >= -_LARGEST and float(scores.max()) <= _LARGEST):
         return
-    row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(scores)))
+    wrong = ~(np.abs(scores.astype(np.float64)) <= _LARGEST)
+    row, column = (int(place[0]) for place in np.nonzero(wrong))
     raise RowError(
         first_row + row,
         f"cannot be ranked: it has a score of {scores[row, column]}, as features far beyond those "

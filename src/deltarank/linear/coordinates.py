@@ -15,6 +15,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+# Variances near the least of numbers have lost their digits, and one over them is infinite.
+FLAT = 1e-300
+
 
 class Moments(NamedTuple):
     """Weighted moments of the features over some rows; those of parts merge to those of all.
@@ -35,8 +38,9 @@ class Moments(NamedTuple):
 
     @property
     def spread(self) -> Any:
-        """Deviation of each feature, or one if it has none."""
-        return (self.variance + (self.variance <= 0)) ** 0.5
+        """Deviation of each feature, or one if it has none or too little to divide by."""
+        flat = self.variance <= FLAT
+        return (self.variance * ~flat + flat) ** 0.5
 
     @classmethod
     def merged(cls, parts: list[Self]) -> Self:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.base.ranker import FIRST
+from deltarank.core.scores import FIRST
 from deltarank.linear.ranker import LinearRanker
 
 

@@ -1,4 +1,4 @@
-"""The server: three addresses for programs, one page for people."""
+"""The server: addresses for programs, pages for people."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -7,24 +7,27 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from deltarank import __version__
 from deltarank.core.threads import n_threads
+from deltarank.serving.access import Access, Guard
+from deltarank.serving.docs_page import to_docs
 from deltarank.serving.items import ItemError
 from deltarank.serving.limits import BodyLimit
+from deltarank.serving.metrics import MEDIA_TYPE, Metrics
+from deltarank.serving.monitoring import POLICY, Monitor
 from deltarank.serving.page import to_page
+from deltarank.serving.request_log import RequestLog
 from deltarank.serving.service import Service
 
-# The page needs nothing from elsewhere, and its policy says so to the browser.
-PAGE_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
-    "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
-    "form-action 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
+# Pages need nothing from elsewhere, and their policy says so to the browser.
+_PAGE_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_FORM_POLICY = f"{_PAGE_POLICY}; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 Top = Annotated[StrictInt, Field(ge=1, description="How many labels per item, at most.")]
 
 
@@ -61,8 +64,18 @@ class Rankings(BaseModel):
     rankings: list[Ranking]
 
 
-def create_app(service: Service) -> FastAPI:
+def create_app(
+    service: Service, access: Access | None = None, log: RequestLog | None = None
+) -> FastAPI:
     """Return the ASGI application that serves a model.
+
+    Parameters
+    ----------
+    service : Service
+    access : Access or None
+        Whom it answers; everybody by default.
+    log : RequestLog or None
+        Where a line is written for each request.
 
     Examples
     --------
@@ -80,13 +93,27 @@ def create_app(service: Service) -> FastAPI:
         title="DeltaRank",
         version=__version__,
         description="Rank the labels of an item, most likely relevant first.",
+        docs_url=None,  # it would load its script from elsewhere
         redoc_url=None,
     )
-    app.add_middleware(BodyLimit, limits=service.limits)
-    app.add_exception_handler(RequestValidationError, _refuse)
-    pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="rank")
     about = service.about()
-    page = to_page(about, service.examples)
+    metrics = Metrics({"version": __version__, "ranker": about["ranker"]})
+    _add_ranking(app, service, metrics)
+    _add_description(app, about, metrics)
+    _add_pages(app, to_page(about, service.examples))
+    app.add_exception_handler(RequestValidationError, _refuse)
+    app.add_exception_handler(Exception, _fail)
+    # What is added last sees a request first.
+    app.add_middleware(BodyLimit, limits=service.limits)
+    app.add_middleware(Guard, access=access or Access())
+    paths = frozenset(str(getattr(route, "path", "")) for route in app.routes)
+    most = service.limits.requests
+    app.add_middleware(Monitor, metrics=metrics, log=log, paths=paths, most=most)
+    return app
+
+
+def _add_ranking(app: FastAPI, service: Service, metrics: Metrics) -> None:
+    pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="rank")
 
     @app.post("/rank", response_model=Rankings)
     async def rank(request: Rank) -> Response:
@@ -96,8 +123,12 @@ def create_app(service: Service) -> FastAPI:
         items = [request.item] if request.items is None else request.items
         work = partial(service.rank_to_json, items, request.top, request.explain)
         answer = await _within(service.limits.seconds, pool, work)
+        metrics.n_items += len(items)
         return Response(answer, media_type="application/json")
 
+
+def _add_description(app: FastAPI, about: dict[str, Any], metrics: Metrics) -> None:
+    @app.head("/health", include_in_schema=False)
     @app.get("/health")
     async def health() -> dict[str, str]:
         """Tell that the server is there."""
@@ -108,11 +139,22 @@ def create_app(service: Service) -> FastAPI:
         """Describe the model: its labels, and the columns or features it takes."""
         return about
 
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def show_page() -> HTMLResponse:
-        return HTMLResponse(page, headers=PAGE_HEADERS)
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def show_metrics() -> Response:
+        """Count requests and measure their times, in the text format of Prometheus."""
+        return Response(metrics.to_text(), media_type=MEDIA_TYPE)
 
-    return app
+
+def _add_pages(app: FastAPI, page: str) -> None:
+    docs = to_docs(app.openapi())
+
+    @app.get("/", include_in_schema=False)
+    async def show_page() -> HTMLResponse:
+        return HTMLResponse(page, headers={"content-security-policy": _FORM_POLICY})
+
+    @app.get("/docs", include_in_schema=False)
+    async def show_docs() -> HTMLResponse:
+        return HTMLResponse(docs, headers={"content-security-policy": _PAGE_POLICY})
 
 
 async def _within(seconds: float, pool: ThreadPoolExecutor, work: Any) -> Any:
@@ -138,3 +180,9 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
         where = ".".join(map(str, detail["loc"][1:])) or "the body"
         problems.append(f"{where}: {detail['msg'][0].lower()}{detail['msg'][1:]}")
     return JSONResponse({"detail": "; ".join(dict.fromkeys(problems))}, 422)
+
+
+async def _fail(request: Request, error: Exception) -> JSONResponse:
+    """Answer when the server itself is at fault; the error goes on to the log of the server."""
+    # Made outside of all that was added to the application, hence the headers.
+    return JSONResponse({"detail": "the server failed; see its log"}, 500, POLICY)

@@ -4,6 +4,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from deltarank.serving.monitoring import with_policy
+
 
 def watched_protocol(seconds: float, most: int) -> type[H11Protocol]:
     """Return uvicorn's protocol with a deadline for requests, and room for newcomers.
@@ -37,6 +39,14 @@ def watched_protocol(seconds: float, most: int) -> type[H11Protocol]:
         def on_response_complete(self) -> None:
             self.wait()
             super().on_response_complete()  # which may begin with the next request
+
+        def send_400_response(self, msg: str) -> None:
+            """Answer what is not HTTP, and so reaches no application."""
+            plain = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+            lines = [name + b": " + value for name, value in with_policy(plain)]
+            head = [b"HTTP/1.1 400 Bad Request", *lines, b"", msg.encode("ascii")]
+            self.transport.write(b"\r\n".join(head))
+            self.transport.close()
 
         def wait(self) -> None:
             waiting[self] = None

@@ -21,18 +21,19 @@ _CHOICES_SHOWN = 1000
 
 @dataclass(frozen=True)
 class Limits:
-    """What a single request may cost.
+    """What a single request may cost, and how many there may be at once.
 
     Examples
     --------
     >>> Limits(rows=10)
-    Limits(rows=10, bytes=1048576, seconds=10.0, labels=100000)
+    Limits(rows=10, bytes=1048576, seconds=10.0, labels=100000, requests=1000)
     """
 
     rows: int = 1000
     bytes: int = 1 << 20
     seconds: float = 10.0
     labels: int = 100_000
+    requests: int = 1000
 
 
 @dataclass(frozen=True)

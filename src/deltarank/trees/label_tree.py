@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from deltarank.base.parameters import positive_integer, positive_number
-from deltarank.base.ranker import FIRST, LAST, Ranker, constant_scores, training_weights
+from deltarank.base.ranker import Ranker, constant_scores, training_weights
 from deltarank.base.scores import check_scores
 from deltarank.core.choices import choose
 from deltarank.core.progress import progress
-from deltarank.core.scores import check_finite
+from deltarank.core.scores import FIRST, LAST, check_finite
 from deltarank.core.threads import row_blocks
 from deltarank.core.weights import Weight
 from deltarank.trees.clusters import LabelClusters

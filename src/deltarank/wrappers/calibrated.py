@@ -9,13 +9,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from deltarank.base.parameters import positive_integer
-from deltarank.base.ranker import FIRST, Ranker
+from deltarank.base.ranker import Ranker
 from deltarank.base.selection import Labelled, split_rows
 from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
 from deltarank.core.progress import progress
+from deltarank.core.scores import FIRST
 from deltarank.wrappers.calibration import METHODS, Calibration
 from deltarank.wrappers.sets import SET_METRICS, Cells
 from deltarank.wrappers.wrapped import WrappedRanker, take_features

@@ -13,7 +13,7 @@ from deltarank.datasets.readers.cells import MISSING, CellError, as_cells, is_kn
 
 # Names that say of themselves that a column holds labels.
 OBVIOUS = ("labels", "label", "tags", "tag", "categories")
-_BRACKETS = {"[": "]", "{": "}"}
+_BRACKETS = {"[": "]", "{": "}", "(": ")"}
 # Adjacent strings, which Python would join, have no comma between them and do not match.
 _HEX = "[0-9a-fA-F]"
 _ESCAPED = rf"\\(?:[\\'\"bfnrt]|x{_HEX}{{2}}|u{_HEX}{{4}}|U000{_HEX}{{5}}|U0010{_HEX}{{4}})"
@@ -21,7 +21,12 @@ _ITEM = (
     rf"""(?:'(?:[^'\\\n]|{_ESCAPED})*'|"(?:[^"\\\n]|{_ESCAPED})*"|"""
     r"""-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?)"""
 )
+# Tuples, too; a name may begin with a parenthesis, but hardly with one and a quote.
+_OPENS = re.compile(r"[\[{]|\(\s*['\"]")
+# What Python prints of other things, of which a part would be taken for a label.
+_PRINTED = re.compile(r"b['\"]|(?:frozenset|array|Index|Series|dict_keys|OrderedSet)\([\[{('\"]")
 _QUOTED_LIST = re.compile(rf"(?:{_ITEM}(?:\s*,\s*{_ITEM})*\s*,?)?")
+_EMPTY = ("set()", "()")
 _MARKS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -119,8 +124,12 @@ def _items(cell: Any, separator: str) -> list[Any]:
         text = cell.strip()
         if text in MISSING:
             return []
-        if text[:1] in _BRACKETS or text == "set()":
+        if _OPENS.match(text) or text in _EMPTY:
             return _bracketed(text)
+        if _PRINTED.match(text):
+            raise ValueError(
+                "labels must be names with a separator between them, or a list in brackets"
+            )
         return text.split(separator) if text else []
     if isinstance(cell, list | tuple | np.ndarray):
         return list(cell)
@@ -129,9 +138,10 @@ def _items(cell: Any, separator: str) -> list[Any]:
 
 def _bracketed(text: str) -> list[Any]:
     """Read a list as programs print it: items in quotes, or numbers, with commas between them."""
-    inside = "" if text == "set()" else text[1:-1].strip()
-    closed = text == "set()" or text[-1] == _BRACKETS[text[0]]
-    if closed and _QUOTED_LIST.fullmatch(inside):
+    if text in _EMPTY:
+        return []
+    inside = text[1:-1].strip()
+    if text[-1] == _BRACKETS[text[0]] and _QUOTED_LIST.fullmatch(inside):
         try:
             return list(json.loads(f"[{inside}]"))
         except ValueError:
