@@ -9,6 +9,7 @@ from deltarank import (
     AdaBoostMR,
     AdaBoostRanker,
     CalibratedRanker,
+    ConformalRanker,
     KernelLogisticRanker,
     LabelTreeRanker,
     LogisticRanker,
@@ -40,12 +41,13 @@ RANKERS = [
     CalibratedRanker(AdaBoostRanker(n_stumps=20), method="platt", set_metric="example_f1"),
     MetricRanker(LogisticRanker(weight="uniform"), k=1, cv=2),
     MetricRanker(AdaBoostRanker(n_stumps=20, weight="uniform"), metric="f-beta"),
+    ConformalRanker(LogisticRanker(), level=0.5, calibration_size=0.5),
 ]
 
 
 def expected_failures(ranker):
     """What a ranker cannot have by its nature, as scikit-learn's own estimators of the kind."""
-    if not isinstance(ranker, CalibratedRanker | MetricRanker):
+    if not isinstance(ranker, CalibratedRanker | MetricRanker | ConformalRanker):
         return {}
     failures = {"check_classifier_multioutput": "sets are not the labels with a score above 0"}
     if isinstance(ranker, CalibratedRanker) and ranker.method == "isotonic":
