@@ -19,9 +19,11 @@ from deltarank.core.progress import progress
 from deltarank.core.threads import even_parts, run
 from deltarank.decisions.kernels.rules import count_choices
 from deltarank.decisions.kernels.utilities import all_slopes, mean_utility
+from deltarank.decisions.metrics import DECISIONS, Known
 
 Floats = NDArray[np.float64]
 STEPS = np.linspace(0, 1, 101)[1:]
+STARTS = ("precision", "balanced-accuracy")
 # Fewer rows to a thread cost more in the starting than they save.
 LEAST_ROWS = 256
 
@@ -75,33 +77,48 @@ class Found(NamedTuple):
 def frank_wolfe(
     rows: HeldOut, kind: int, k: int, *, never: float, tol: float = 1e-6, max_iter: int = 50
 ) -> Found:
-    """Maximise the mean utility of labels over rules, starting from the first k by chance.
+    """Maximise the mean utility of labels over rules.
 
-    A label that no row has gets the offset `never`, and so is not chosen while there are others.
-
-    Returns the best of all rules met on the way. Where chances have a continuous distribution no
-    mixture is better than the best single rule; otherwise `mixture_value` tells what it is worth.
+    Metrics that are not concave have several tops, so there are two starts: the first k by chance,
+    which favours frequent labels, and by balanced accuracy, which favours rare ones. Returns the
+    best of all rules met on the way. Where chances have a continuous distribution no mixture is
+    better than the best single rule; otherwise `mixture_value` tells what it is worth. A label that
+    no row has gets the offset `never`, and so is not chosen while there are others.
     """
     relevant = rows.relevant
-    n_labels = len(relevant)
-    rule = np.vstack([np.ones(n_labels), np.where(relevant > 0, 0.0, never)])
+    known = Known(relevant, np.ones(len(relevant)))
+    ends = []
+    with progress("choosing the rule", len(STARTS)) as done:
+        for number, metric in enumerate(STARTS):
+            start: Any = DECISIONS[metric]
+            rule = np.array([np.broadcast_to(part, len(relevant)) for part in start.rule(known)])
+            ends.append(_climb(rows, kind, k, rule, never, tol, max_iter))
+            done(number + 1)
+    best = max(ends, key=lambda end: end.value)
+    return best._replace(mixture_value=max(end.mixture_value for end in ends))
+
+
+def _climb(
+    rows: HeldOut, kind: int, k: int, rule: Floats, never: float, tol: float, max_iter: int
+) -> Found:
+    """Go uphill from a rule's point until the best step gains less than `tol`, relatively."""
+    relevant = rows.relevant
+    rule[1, relevant <= 0] = never
     point = rows.point(rule, k)
     value = mean_utility(kind, *point, relevant)
     best, best_value = rule, value
-    with progress("choosing the rule", max_iter) as done:
-        for step in range(max_iter):
-            rule = all_slopes(kind, *point, relevant)
-            rule[1, relevant <= 0] = never
-            target = rows.point(rule, k)
-            reached = mean_utility(kind, *target, relevant)
-            if reached > best_value:
-                best, best_value = rule, reached
-            ahead = [mean_utility(kind, *_between(point, target, s), relevant) for s in STEPS]
-            furthest = int(np.argmax(ahead))
-            done(step + 1)
-            if ahead[furthest] <= value + tol * max(value, tol):
-                break
-            point, value = _between(point, target, STEPS[furthest]), ahead[furthest]
+    for _ in range(max_iter):
+        rule = all_slopes(kind, *point, relevant)
+        rule[1, relevant <= 0] = never
+        target = rows.point(rule, k)
+        reached = mean_utility(kind, *target, relevant)
+        if reached > best_value:
+            best, best_value = rule, reached
+        ahead = [mean_utility(kind, *_between(point, target, s), relevant) for s in STEPS]
+        furthest = int(np.argmax(ahead))
+        if ahead[furthest] <= value + tol * max(value, tol):
+            break
+        point, value = _between(point, target, STEPS[furthest]), ahead[furthest]
     return Found(best, best_value, value)
 
 
