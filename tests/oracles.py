@@ -24,14 +24,18 @@ def inverse_pairs(y):
     return 1 / (s * (m - s)) if 0 < s < m else 0.0
 
 
+def rankings_of(h):
+    """All rankings that agree with the scores, as orders of labels."""
+    return [
+        ranking
+        for ranking in permutations(range(len(h)))
+        if all(h[a] >= h[b] for a, b in pairwise(ranking))
+    ]
+
+
 def mean_over_tie_orders(measure, y, h):
     """Mean of measure(y in ranked order) over all rankings that agree with the scores."""
-    values = []
-    for ranking in permutations(range(len(y))):
-        scores = [h[label] for label in ranking]
-        if all(a >= b for a, b in pairwise(scores)):
-            values.append(measure([y[label] for label in ranking]))
-    return np.mean(values)
+    return np.mean([measure([y[label] for label in ranking]) for ranking in rankings_of(h)])
 
 
 def all_label_sets(m):

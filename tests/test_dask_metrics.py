@@ -8,6 +8,7 @@ from scipy import sparse
 from deltarank import AdaBoostRanker, metrics
 from deltarank.metrics import METRICS, RankingScorer, StreamingMetric, label_propensities
 from deltarank.metrics.kernels.pairwise import PAIRWISE
+from deltarank.metrics.table import LabelMetric
 
 pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -31,6 +32,11 @@ OPTIONS = {
     "recall_at_k": {"k": 3},
     "ndcg_at_k": {"k": 4},
     "propensity_scored_precision_at_k": {"k": 3, "propensities": np.linspace(0.2, 1, M)},
+    "propensity_scored_ndcg_at_k": {"k": 3, "propensities": np.linspace(0.2, 1, M)},
+    "macro_precision_at_k": {"k": 3},
+    "macro_recall_at_k": {"k": 3},
+    "macro_f1_at_k": {"k": 3},
+    "coverage_at_k": {"k": 3},
 }
 
 
@@ -55,9 +61,13 @@ def test_a_metric_of_chunks_is_that_of_all_rows_to_the_last_bit(client, name, la
     metric, options = getattr(metrics, name), OPTIONS.get(name, {})
     there = [cut(array) for cut, array in zip(FORMS[form], (labels, SCORES), strict=True)]
     assert metric(*there, **options) == metric(labels, SCORES, **options)
-    values = metric(*there, **options, per_instance=True)
-    assert isinstance(values, da.Array)
-    assert_array_equal(values.compute(), metric(labels, SCORES, **options, per_instance=True))
+    if isinstance(METRICS[name], LabelMetric):
+        values = metric(*there, **options, per_label=True)
+        assert_array_equal(values, metric(labels, SCORES, **options, per_label=True))
+    else:
+        values = metric(*there, **options, per_instance=True)
+        assert isinstance(values, da.Array)
+        assert_array_equal(values.compute(), metric(labels, SCORES, **options, per_instance=True))
     if form != "frames":
         weighted = metric(*there, **options, sample_weight=chunked(COUNTS))
         assert weighted == metric(labels, SCORES, **options, sample_weight=COUNTS)

@@ -20,6 +20,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from deltarank import metrics, rank_loss
 from deltarank.core.threads import n_threads
 from deltarank.metrics import METRICS, SCORERS, RankingScorer, StreamingMetric
+from deltarank.metrics.table import Metric
 from oracles import inverse_pairs, mean_over_tie_orders, rank_loss_by_pairs
 
 OPTIONS = {
@@ -27,8 +28,14 @@ OPTIONS = {
     "recall_at_k": {"k": 2},
     "ndcg_at_k": {"k": 2},
     "propensity_scored_precision_at_k": {"k": 2, "propensities": [0.2, 0.9, 0.5, 0.4, 0.7]},
+    "propensity_scored_ndcg_at_k": {"k": 2, "propensities": [0.2, 0.9, 0.5, 0.4, 0.7]},
+    "macro_precision_at_k": {"k": 2},
+    "macro_recall_at_k": {"k": 2},
+    "macro_f1_at_k": {"k": 2},
+    "coverage_at_k": {"k": 2},
 }
 FUNCTIONS = {name: getattr(metrics, name) for name in METRICS}
+OF_ROWS = [name for name, metric in METRICS.items() if isinstance(metric, Metric)]
 
 
 @st.composite
@@ -92,9 +99,10 @@ def test_all_scores_tied_cost_one_half():
 def test_trivial_rows_count_as_zero_or_not_at_all(sample):
     Y, scores = sample
     size = Y.sum(axis=1)
-    for name, function in FUNCTIONS.items():
+    for name in OF_ROWS:
         if name.startswith("propensity"):
             continue
+        function = FUNCTIONS[name]
         trivial = (size == 0) | ((size == 5) & (name == "rank_loss"))
         options = OPTIONS.get(name, {})
         values = function(Y, scores, per_instance=True, **options)
@@ -151,17 +159,23 @@ def test_a_metric_is_its_mean_over_the_orders_of_tied_labels(name, measure, samp
     assert_allclose(found, expected, atol=1e-12)
 
 
-@given(samples(max_rows=3))
-def test_propensity_scored_precision_is_gained_over_attainable_worth(sample):
+@pytest.mark.parametrize(
+    ("name", "discounts"),
+    [
+        ("propensity_scored_precision_at_k", [1, 1, 0, 0, 0]),
+        ("propensity_scored_ndcg_at_k", [1, 1 / np.log2(3), 0, 0, 0]),
+    ],
+)
+@given(sample=samples(max_rows=3))
+def test_propensity_scored_metrics_are_gained_over_attainable_worth(name, discounts, sample):
     Y, scores = sample
-    options = OPTIONS["propensity_scored_precision_at_k"]
-    worth = 1 / np.array(options["propensities"])
+    worth = 1 / np.array(OPTIONS[name]["propensities"])
     gained = attainable = 0.0
     for y, h in zip(Y, scores, strict=True):
         tagged = [(worth[label] if y[label] else 0.0) for label in range(5)]
-        gained += mean_over_tie_orders(lambda gains: sum(gains[:2]), tagged, h)
-        attainable += sum(sorted(tagged, reverse=True)[:2])
-    found = metrics.propensity_scored_precision_at_k(Y, scores, **options)
+        gained += mean_over_tie_orders(lambda gains: np.dot(gains, discounts), tagged, h)
+        attainable += np.dot(sorted(tagged, reverse=True), discounts)
+    found = FUNCTIONS[name](Y, scores, **OPTIONS[name])
     assert_allclose(found, gained / attainable if attainable else 0.0, atol=1e-12)
 
 

@@ -9,6 +9,8 @@ from deltarank.pairs.loglinear import LogLinearRanker
 from deltarank.pairs.pairwise import PairwiseRanker
 from deltarank.trees.label_tree import LabelTreeRanker
 from deltarank.wrappers.calibrated import CalibratedRanker
+from deltarank.wrappers.conformal import ConformalRanker
+from deltarank.wrappers.metric_ranker import MetricRanker
 from deltarank.wrappers.reduction import WeightedBinaryRelevance
 from deltarank.wrappers.staged import StagedSearchCV
 
@@ -18,11 +20,13 @@ __all__ = [
     "AdaBoostMR",
     "AdaBoostRanker",
     "CalibratedRanker",
+    "ConformalRanker",
     "KernelLogisticRanker",
     "LabelTreeRanker",
     "LogLinearRanker",
     "LogisticRanker",
     "LogisticRankerCV",
+    "MetricRanker",
     "PairwiseRanker",
     "StagedSearchCV",
     "WeightedBinaryRelevance",

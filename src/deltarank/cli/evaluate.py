@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 AT = (1, 3, 5)
 PLAIN = ("rank_loss", "coverage", "one_error", "average_precision")
-AT_K = ("precision_at_k", "recall_at_k", "ndcg_at_k")
+AT_K = (
+    "precision_at_k",
+    "recall_at_k",
+    "ndcg_at_k",
+    "macro_precision_at_k",
+    "macro_recall_at_k",
+    "macro_f1_at_k",
+    "coverage_at_k",
+)
 LABELS_PER_BLOCK = 64
 
 

@@ -24,7 +24,7 @@ from deltarank.linear.rows.cluster import Folds
 from deltarank.linear.solvers.solution import Solution
 from deltarank.linear.unknown import weights_of
 from deltarank.metrics import SCORERS, StreamingMetric
-from deltarank.metrics.rows import METRICS
+from deltarank.metrics.table import METRICS
 
 Array = NDArray[Any]
 # Scores of each fold's rows at one C, and the solution that they come from if it is kept.

@@ -7,14 +7,21 @@ from deltarank.metrics.functions import (
     ndcg_at_k,
     one_error,
     precision_at_k,
+    propensity_scored_ndcg_at_k,
     propensity_scored_precision_at_k,
     rank_loss,
     recall_at_k,
 )
+from deltarank.metrics.macro import (
+    coverage_at_k,
+    macro_f1_at_k,
+    macro_precision_at_k,
+    macro_recall_at_k,
+)
 from deltarank.metrics.pairwise import pairwise_loss
-from deltarank.metrics.rows import METRICS
 from deltarank.metrics.scorers import SCORERS, RankingScorer, get_scorer
 from deltarank.metrics.streaming import StreamingMetric
+from deltarank.metrics.table import METRICS
 
 __all__ = [
     "METRICS",
@@ -23,12 +30,17 @@ __all__ = [
     "StreamingMetric",
     "average_precision",
     "coverage",
+    "coverage_at_k",
     "get_scorer",
     "label_propensities",
+    "macro_f1_at_k",
+    "macro_precision_at_k",
+    "macro_recall_at_k",
     "ndcg_at_k",
     "one_error",
     "pairwise_loss",
     "precision_at_k",
+    "propensity_scored_ndcg_at_k",
     "propensity_scored_precision_at_k",
     "rank_loss",
     "recall_at_k",

@@ -1,7 +1,7 @@
 """The metrics as functions of labels and scores."""
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from deltarank.core.labels import label_sets
 from deltarank.core.weights import Weight
 from deltarank.core.workers import added
 from deltarank.metrics.placement import place
-from deltarank.metrics.rows import METRICS
 from deltarank.metrics.streaming import StreamingMetric
+from deltarank.metrics.table import METRICS, Metric
 
 Value = float | NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def _evaluate(
 def _row_values(
     metric: str, options: dict[str, Any], classes: Any, Y: Any, scores: Any
 ) -> NDArray[np.float64]:
-    values, units = METRICS[metric].rows(place(Y, scores, classes), **options)
+    values, units = cast(Metric, METRICS[metric]).rows(place(Y, scores, classes), **options)
     return np.divide(values, units, out=np.full(len(values), np.nan), where=units > 0)
 
 
@@ -241,6 +241,26 @@ def propensity_scored_precision_at_k(
     """
     return _evaluate(
         "propensity_scored_precision_at_k", Y, scores, per_instance=per_instance,
+        sample_weight=sample_weight, classes=classes, k=k, propensities=propensities,
+    )  # fmt: skip
+
+
+def propensity_scored_ndcg_at_k(
+    Y: Any, scores: Any, k: int | None = None, *, propensities: Any, per_instance: bool = False,
+    sample_weight: Any = None, classes: Any = None,
+) -> Value:  # fmt: skip
+    """Discounted gain where a rare label is worth more, over the best attainable, Eq. (57).
+
+    Parameters as in `propensity_scored_precision_at_k`; `k` may be None, for all places.
+
+    Examples
+    --------
+    >>> scores = [[0.9, 0.3, 0.7]]
+    >>> propensity_scored_ndcg_at_k([[1, 1, 0]], scores, k=1, propensities=[1, 0.5, 0.5])
+    0.5
+    """
+    return _evaluate(
+        "propensity_scored_ndcg_at_k", Y, scores, per_instance=per_instance,
         sample_weight=sample_weight, classes=classes, k=k, propensities=propensities,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ class Placement(NamedTuple):
 
     `above` labels score higher and `tied` the same (itself included); of those `better` and
     `equal` are relevant. Unknown labels count nowhere. `Y` is kept in its original form for
-    weights that are callables.
+    weights that are callables, and `scores` for metrics that count irrelevant labels too.
     """
 
     labels: LabelSets
@@ -28,6 +28,21 @@ class Placement(NamedTuple):
     tied: NDArray[np.int32]
     better: NDArray[np.int32]
     equal: NDArray[np.int32]
+    scores: NDArray[Any]
+
+    def chance_of_place(self, k: int) -> NDArray[np.float64]:
+        """Probability that a relevant label is among the first k, its ties in random order."""
+        room = self.check_k(k) - self.above
+        return np.clip(room, 0, self.tied) / self.tied
+
+    def check_k(self, k: Any) -> int:
+        """Return k as an integer from 1 to the number of labels, or refuse it."""
+        n_labels = self.labels.n_labels
+        if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 1 <= k <= n_labels:
+            raise ValueError(
+                f"k must be an integer from 1 to the number of labels, {n_labels}; got {k!r}"
+            )
+        return int(k)
 
     def row_sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Add up the values of each row's members."""
@@ -71,7 +86,8 @@ def place(Y: Any, scores: Any, classes: Any = None) -> Placement:
     if labels.unknown is not None:
         unknown = labels.unknown.starts, labels.unknown.members
         leave_out(labels.starts, labels.members, *unknown, scores, counts[0], counts[1])
-    return Placement(labels, Y, *counts)
+    above, tied, better, equal = counts
+    return Placement(labels, Y, above, tied, better, equal, scores)
 
 
 def check_scores(scores: Any) -> NDArray[Any]:

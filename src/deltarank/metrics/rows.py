@@ -8,8 +8,7 @@ A row function returns two values a row, and the metric of a sample is the sum o
 sum of the second, each multiplied by the sample weights.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,25 +66,23 @@ def average_precision_rows(placement: Placement, *, trivial: str = "zero") -> Ro
 
 def precision_at_k_rows(placement: Placement, *, k: int, trivial: str = "zero") -> Rows:
     """Share of the first k labels that are relevant, Eq. (33)."""
-    hits = placement.row_sums(_chance_of_place(placement, k))
+    hits = placement.row_sums(placement.chance_of_place(k))
     return hits / k, _kept(placement.labels.sizes == 0, trivial)
 
 
 def recall_at_k_rows(placement: Placement, *, k: int, trivial: str = "zero") -> Rows:
     """Share of the relevant labels that are among the first k, Eq. (34)."""
-    hits = placement.row_sums(_chance_of_place(placement, k))
+    hits = placement.row_sums(placement.chance_of_place(k))
     sizes = placement.labels.sizes
     return hits / np.maximum(sizes, 1), _kept(sizes == 0, trivial)
 
 
 def ndcg_at_k_rows(placement: Placement, *, k: int | None = None, trivial: str = "zero") -> Rows:
     """Discounted gain of the first k labels over the best attainable, Eq. (35)."""
-    last = placement.labels.n_labels if k is None else _check_k(placement, k)
-    discounts = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, last + 2)))])
-    first, end = placement.above, placement.above + placement.tied
-    gain = (discounts[np.minimum(end, last)] - discounts[np.minimum(first, last)]) / placement.tied
+    discounts = _discounts(placement, k)
+    gain = _mean_discount(placement, discounts)
     sizes = placement.labels.sizes
-    ideal = discounts[np.clip(sizes, 1, last)]
+    ideal = discounts[np.clip(sizes, 1, len(discounts) - 1)]
     return placement.row_sums(gain) / ideal, _kept(sizes == 0, trivial)
 
 
@@ -93,53 +90,45 @@ def propensity_scored_precision_at_k_rows(
     placement: Placement, *, k: int, propensities: Any
 ) -> Rows:
     """Precision at k, a label worth one over its propensity, over the best attainable, Eq. (36)."""
-    labels = placement.labels
+    discounts = np.arange(placement.check_k(k) + 1.0)  # every place counts the same
+    return _propensity_scored(placement, discounts, propensities)
+
+
+def propensity_scored_ndcg_at_k_rows(
+    placement: Placement, *, k: int | None = None, propensities: Any
+) -> Rows:
+    """Discounted gain, a label worth one over its propensity, over the best, Eq. (57)."""
+    return _propensity_scored(placement, _discounts(placement, k), propensities)
+
+
+def _propensity_scored(placement: Placement, discounts: Floats, propensities: Any) -> Rows:
+    """Return what was gained, and what could be, where places count as `discounts` grow."""
+    labels, last = placement.labels, len(discounts) - 1
     chances = row_numbers(propensities, labels.n_labels, "propensities", of="label")
     if (chances == 0).any() or (chances > 1).any():
         raise ValueError("propensities must be above 0 and at most 1; see label_propensities")
     worth = 1 / chances[labels.members]
-    gained = placement.row_sums(worth * _chance_of_place(placement, k))
+    gained = placement.row_sums(worth * _mean_discount(placement, discounts))
     rows = labels.rows
-    # The k worthiest relevant labels of each row, found by one sort of all rows.
+    # Each row's relevant labels, the worthiest first, found by one sort of all rows.
     worthiest = np.lexsort((-worth, rows))
-    among_first_k = np.arange(len(rows)) - labels.starts[rows] < k
-    attainable = placement.row_sums(worth[worthiest] * among_first_k)
-    return gained, attainable
+    place = np.minimum(np.arange(len(rows)) - labels.starts[rows], last)
+    steps = np.append(np.diff(discounts), 0.0)
+    return gained, placement.row_sums(worth[worthiest] * steps[place])
 
 
-def _chance_of_place(placement: Placement, k: int) -> Floats:
-    """Probability that a relevant label is among the first k, its ties in random order."""
-    room = _check_k(placement, k) - placement.above
-    return np.clip(room, 0, placement.tied) / placement.tied
+def _discounts(placement: Placement, k: int | None) -> Floats:
+    """Return the sums of the discounts of the first 0, 1, ... k places (all, by default)."""
+    last = placement.labels.n_labels if k is None else placement.check_k(k)
+    return np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, last + 2)))])
 
 
-def _check_k(placement: Placement, k: int) -> int:
-    n_labels = placement.labels.n_labels
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 1 <= k <= n_labels:
-        raise ValueError(
-            f"k must be an integer from 1 to the number of labels, {n_labels}; got {k!r}"
-        )
-    return int(k)
+def _mean_discount(placement: Placement, discounts: Floats) -> Floats:
+    """Return the discount of each relevant label's place, the mean over the orders of its ties."""
+    first, last = placement.above, len(discounts) - 1
+    end = np.minimum(first + placement.tied, last)
+    return (discounts[end] - discounts[np.minimum(first, last)]) / placement.tied
 
 
 def _kept(trivial_rows: NDArray[np.bool_], trivial: str) -> Floats:
     return np.where(trivial_rows, choose(KEPT_WHEN_TRIVIAL, trivial, "trivial"), 1.0)
-
-
-class Metric(NamedTuple):
-    """A metric: its two values a row, and whether more is better."""
-
-    rows: Callable[..., Rows]
-    greater_is_better: bool
-
-
-METRICS: dict[str, Metric] = {
-    "rank_loss": Metric(rank_loss_rows, False),
-    "coverage": Metric(coverage_rows, False),
-    "one_error": Metric(one_error_rows, False),
-    "average_precision": Metric(average_precision_rows, True),
-    "precision_at_k": Metric(precision_at_k_rows, True),
-    "recall_at_k": Metric(recall_at_k_rows, True),
-    "ndcg_at_k": Metric(ndcg_at_k_rows, True),
-    "propensity_scored_precision_at_k": Metric(propensity_scored_precision_at_k_rows, True),
-}

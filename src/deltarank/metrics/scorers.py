@@ -7,8 +7,8 @@ import numpy as np
 
 from deltarank.core.choices import choose
 from deltarank.core.chunks import is_chunked
-from deltarank.metrics.rows import METRICS
 from deltarank.metrics.streaming import StreamingMetric
+from deltarank.metrics.table import METRICS
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,11 @@ SCORERS: dict[str, RankingScorer] = {
     **{f"precision_at_{k}": RankingScorer("precision_at_k", {"k": k}) for k in (1, 3, 5)},
     **{f"recall_at_{k}": RankingScorer("recall_at_k", {"k": k}) for k in (1, 3, 5)},
     **{f"ndcg_at_{k}": RankingScorer("ndcg_at_k", {"k": k}) for k in (1, 3, 5)},
+    **{
+        f"{name}_at_{k}": RankingScorer(f"{name}_at_k", {"k": k})
+        for name in ("macro_precision", "macro_recall", "macro_f1", "coverage")
+        for k in (1, 3, 5)
+    },
 }
 
 

@@ -1,7 +1,5 @@
 """Metrics over batches, with a result that does not depend on how rows were batched."""
 
-import inspect
-import math
 from functools import partial
 from typing import Any
 
@@ -10,29 +8,10 @@ from numpy.typing import NDArray
 
 from deltarank.core.choices import choose
 from deltarank.core.chunks import is_chunked, total_of_chunks
-from deltarank.core.kernels.exact_sum import add_exactly, empty_parts
 from deltarank.core.labels import row_numbers
 from deltarank.metrics.placement import Placement, place
-from deltarank.metrics.rows import METRICS
-
-
-class ExactSum:
-    """A running sum that is rounded only when it is read."""
-
-    def __init__(self) -> None:
-        self._parts = empty_parts()
-        self._n_parts = 0
-
-    def add(self, values: NDArray[np.float64]) -> None:
-        """Add the values."""
-        self._n_parts = add_exactly(self._parts, self._n_parts, values)
-
-    def merge(self, other: "ExactSum") -> None:
-        """Add another sum."""
-        self.add(other._parts[: other._n_parts].copy())
-
-    def __float__(self) -> float:
-        return math.fsum(self._parts[: self._n_parts])
+from deltarank.metrics.row_sums import ExactSum
+from deltarank.metrics.table import METRICS, LabelMetric
 
 
 class StreamingMetric:
@@ -60,14 +39,15 @@ class StreamingMetric:
     def __init__(self, metric: str = "rank_loss", **options: Any) -> None:
         self.metric = metric
         self.options = options
-        self._rows = choose(METRICS, metric, "metric").rows
-        known = list(inspect.signature(self._rows).parameters)[1:]
+        chosen = choose(METRICS, metric, "metric")
+        known = chosen.options
         for option in options:
             if option not in known:
                 raise TypeError(
                     f"{metric} has no option {option!r}; its options are {', '.join(known)}"
                 )
-        self._total, self._units, self._weight = ExactSum(), ExactSum(), ExactSum()
+        self._sums: Any = chosen.start(**options)
+        self._weight = ExactSum()
         self._n_rows = 0
 
     def update(
@@ -91,15 +71,14 @@ class StreamingMetric:
         >>> loss.result()
         1.0
         """
-        values, units = self._rows(placement, **self.options)
-        weights = np.array([float(len(values))])
-        if sample_weight is not None:
-            weights = row_numbers(sample_weight, len(values), "sample_weight")
-            values, units = values * weights, units * weights
-        self._total.add(values)
-        self._units.add(units)
+        n_rows = placement.labels.n_rows
+        if sample_weight is None:
+            weights = np.ones(n_rows)
+        else:
+            weights = row_numbers(sample_weight, n_rows, "sample_weight")
+        self._sums.add(placement, weights)
         self._weight.add(weights)
-        self._n_rows += len(values)
+        self._n_rows += n_rows
 
     def merge(self, other: "StreamingMetric") -> None:
         """Take in what another metric of the same kind has seen.
@@ -121,19 +100,41 @@ class StreamingMetric:
         self._add(other)
 
     def _add(self, other: "StreamingMetric") -> None:
-        self._total.merge(other._total)
-        self._units.merge(other._units)
+        self._sums.merge(other._sums)
         self._weight.merge(other._weight)
         self._n_rows += other._n_rows
 
     def result(self) -> float:
         """Return the metric of all rows seen; 0 when none of them has anything to rank."""
+        self._check_seen()
+        return float(self._sums.result())
+
+    def label_values(self) -> NDArray[np.float64]:
+        """Return the value of each label of a metric that is a mean over labels, shape (m,).
+
+        NaN for a label that is left out: with ``trivial="skip"``, one relevant in no row.
+
+        Examples
+        --------
+        >>> recall = StreamingMetric("macro_recall_at_k", k=1)
+        >>> recall.update([[1, 0, 0], [0, 1, 0]], [[0.9, 0.1, 0.2], [0.9, 0.1, 0.2]])
+        >>> recall.label_values()
+        array([1., 0., 0.])
+        """
+        if not isinstance(METRICS[self.metric], LabelMetric):
+            means = [name for name, metric in METRICS.items() if isinstance(metric, LabelMetric)]
+            raise ValueError(
+                f"{self.metric} is a mean over rows; values of labels are those of "
+                f"{', '.join(means)}"
+            )
+        self._check_seen()
+        return np.asarray(self._sums.label_values())
+
+    def _check_seen(self) -> None:
         if self._n_rows == 0:
             raise ValueError("no rows yet: call update(Y, scores) first")
         if float(self._weight) == 0:
             raise ValueError("sample_weight must not be 0 for every row")
-        units = float(self._units)
-        return float(self._total) / units if units > 0 else 0.0
 
 
 def _measured(

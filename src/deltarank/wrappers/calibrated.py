@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from deltarank.base.parameters import positive_integer
 from deltarank.base.ranker import Ranker
-from deltarank.base.selection import Labelled, split_rows
+from deltarank.base.selection import Labelled
 from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
@@ -18,10 +18,14 @@ from deltarank.core.labels import row_numbers
 from deltarank.core.progress import progress
 from deltarank.core.scores import FIRST
 from deltarank.wrappers.calibration import METHODS, Calibration
+from deltarank.wrappers.held_out import held_out
 from deltarank.wrappers.sets import SET_METRICS, Cells
-from deltarank.wrappers.wrapped import WrappedRanker, take_features
-
-ONE_CLASS_A_ROW = ("binary", "classes")
+from deltarank.wrappers.wrapped import (
+    ONE_CLASS_A_ROW,
+    WrappedRanker,
+    require_ranker,
+    take_features,
+)
 
 
 class CalibratedRanker(WrappedRanker):
@@ -111,11 +115,7 @@ class CalibratedRanker(WrappedRanker):
         sample_weight : array of shape (n,), optional
             How often a row counts: for the ranker, the maps and the thresholds.
         """
-        if not isinstance(self.ranker, Ranker):
-            raise ValueError(
-                f"ranker must be a ranker of deltarank; got {type(self.ranker).__name__} "
-                "(wrap other classifiers in WeightedBinaryRelevance)"
-            )
+        require_ranker(self.ranker)
         method = choose(METHODS, self.method, "method")
         find_thresholds = choose(SET_METRICS, self.set_metric, "set_metric")
         positive_integer(self.min_positives, "min_positives")
@@ -144,31 +144,12 @@ class CalibratedRanker(WrappedRanker):
             known[labels.unknown.rows, labels.unknown.members] = False
         counts = data.sample_weight
         counts = np.ones(labels.n_rows) if counts is None else counts
-        scores = self._held_out_scores(data)
+        scores = np.empty((labels.n_rows, labels.n_labels))
+        held_out(self.ranker, data, self.cv, self.random_state, Ranker.decision_function, scores)
         calibration = Calibration(
             method, scores, relevant, known, counts, self.min_positives, constant=FIRST / 2
         )
         return Cells(calibration(scores), relevant, known, counts), calibration
-
-    def _held_out_scores(self, data: Labelled) -> NDArray[np.float64]:
-        """Return the scores (n, m) of each row by a ranker fitted to other rows."""
-        labels = data.targets.labels
-        splits = split_rows(self.cv, data.X, data.y, data.targets, self.random_state)
-        times = np.bincount(np.concatenate([test for _, test in splits]), minlength=labels.n_rows)
-        if (times != 1).any():
-            row = int(np.flatnonzero(times != 1)[0])
-            raise ValueError(
-                f"cv must hold every row out once; row {row} is held out {times[row]} times "
-                "(use an integer, or a splitter into folds)"
-            )
-        scores = np.empty((labels.n_rows, labels.n_labels))
-        for train, test in splits:
-            ranker = clone(self.ranker)
-            if (weights := data.weights_of(ranker, train)) is not None:
-                ranker.set_params(weight=lambda _, weights=weights: weights)
-            ranker.fit(*data.take(train))
-            scores[test] = ranker.decision_function(data.take(test)[0])
-        return scores
 
     def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
         """Leave the checking to the ranker, which may take text or categories."""
@@ -190,7 +171,10 @@ class CalibratedRanker(WrappedRanker):
         There once the ranker has been fitted to label sets.
         """
         check_is_fitted(self)
-        return self._calibration(self.ranker_._label_scores(self._check_rows(X)))
+        return self._chances(self._check_rows(X))
+
+    def _chances(self, X: Any) -> NDArray[np.float64]:
+        return self._calibration(self.ranker_._label_scores(X))
 
     @available_if(lambda ranker: ranker.estimates_marginals)
     def marginal_weights(self, X: Any) -> NDArray[Any]:

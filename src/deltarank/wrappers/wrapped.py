@@ -5,6 +5,9 @@ from typing import Any
 
 from deltarank.base.ranker import Ranker
 
+# Forms of Y that are vectors of classes: there is no set of labels to choose.
+ONE_CLASS_A_ROW = ("binary", "classes")
+
 
 class WrappedRanker(Ranker):
     """A ranker round another, `ranker`: it takes what that one takes."""
@@ -30,6 +33,15 @@ class WrappedRanker(Ranker):
     def estimates_marginals(self) -> bool:
         """Whether there are marginal weights: whatever the ranker says."""
         return bool(self.ranker.estimates_marginals)
+
+
+def require_ranker(ranker: Any) -> None:
+    """Refuse what is no ranker of this package."""
+    if not isinstance(ranker, Ranker):
+        raise ValueError(
+            f"ranker must be a ranker of deltarank; got {type(ranker).__name__} "
+            "(wrap other classifiers in WeightedBinaryRelevance)"
+        )
 
 
 def take_features(ranker: Ranker, fitted: Iterable[Any]) -> None:

@@ -32,6 +32,20 @@ def add_exactly(parts, n_parts, values):
     return n_parts
 
 
+@njit(nogil=True, cache=True)
+def add_exactly_at(parts, n_parts, places, values, first):
+    """Add ``values[first:]`` to the expansions ``parts[place, : n_parts[place]]``, in place.
+
+    Return how many values have been added: all, or those before the first without room.
+    """
+    for k in range(first, values.shape[0]):
+        place = places[k]
+        if n_parts[place] == parts.shape[1]:
+            return k
+        n_parts[place] = add_exactly(parts[place], n_parts[place], values[k : k + 1])
+    return values.shape[0]
+
+
 def empty_parts():
     """Return room for an expansion."""
     return np.zeros(MAX_PARTS)

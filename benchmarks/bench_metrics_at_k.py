@@ -1,0 +1,146 @@
+"""Each decision rule on every metric at k, on real data, and the time that rules take.
+
+Usage: ``python benchmarks/bench_metrics_at_k.py [quality | speed]``. One `LogisticRanker` with
+``weight="uniform"`` estimates chances of the test rows; rules that need more than that find it on
+training rows, held out of three fits.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from deltarank import LogisticRanker
+from deltarank.base.selection import Labelled
+from deltarank.base.targets import read_targets
+from deltarank.core.labels import label_sets
+from deltarank.decisions.batch import decide_batch
+from deltarank.decisions.conformal import RISKS, safe_threshold
+from deltarank.decisions.f_measure import best_f_sets
+from deltarank.decisions.frank_wolfe import HeldOut, frank_wolfe
+from deltarank.decisions.kernels.utilities import COVERAGE, F1
+from deltarank.decisions.metrics import DECISIONS, Known
+from deltarank.decisions.top import first_labels, mark_within_budget
+from deltarank.metrics import label_propensities
+from deltarank.wrappers.held_out import held_out
+from measure import row, run_sections, scaled, seconds, table, timed
+from real_data import load, standardized, unit_rows
+
+K = 5
+NEVER = -1e30
+# How features are scaled, and C: that of the other benchmarks, chosen on training rows.
+SETS = {"mediamill": (standardized, 1.0), "delicious": (lambda data: data, 1.0),
+        "eurlex-4k": (unit_rows, 10.0)}  # fmt: skip
+CLOSED = ("precision", "propensity-precision", "macro-recall", "balanced-accuracy")
+
+
+def ratio(part, whole):
+    """Divide, 0 where there is nothing to divide by."""
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
+class Outcome:
+    """Where a rule's labels hit in the test rows, to be summed up with any weights of rows."""
+
+    def __init__(self, chosen, Y, propensities):
+        cells = np.arange(Y.shape[0]).repeat(K), chosen.ravel()
+        self.chosen = sparse.csr_array((np.ones(chosen.size), cells), shape=Y.shape)
+        self.hits = sparse.csr_array(self.chosen.multiply(Y))
+        self.Y, self.worth = Y, 1 / propensities
+        ideal = sparse.csr_array(Y.multiply(self.worth[None]))
+        rows = np.split(ideal.data, ideal.indptr[1:-1])
+        self.attainable = np.array([np.sort(values)[-K:].sum() for values in rows])
+
+    def measure(self, metric, weights):
+        """Return the metric of the rows, each as often as its weight."""
+        hit, chosen, relevant = weights @ self.hits, weights @ self.chosen, weights @ self.Y
+        n_rows = weights.sum()
+        return {
+            "precision": lambda: hit.sum() / (K * n_rows),
+            "propensity-precision": lambda: hit @ self.worth / (weights @ self.attainable),
+            "macro-recall": lambda: ratio(hit, relevant).mean(),
+            "balanced-accuracy": lambda: (
+                (1 + ratio(hit, relevant) - ratio(chosen - hit, n_rows - relevant)).mean() / 2
+            ),
+            "macro-f1": lambda: ratio(2 * hit, chosen + relevant).mean(),
+            "coverage": lambda: (hit > 0).mean(),
+        }[metric]()
+
+
+def decided(data, C):
+    """Return the labels chosen for the test rows by each rule, and the propensities."""
+    ranker = LogisticRanker(C=C, weight="uniform")
+    targets = read_targets(data.Y)
+    propensities = label_propensities(data.Y)
+    held = np.empty(data.Y.shape, np.float32)
+    ask = LogisticRanker.marginal_weights
+    held_out(ranker, Labelled(data.X, data.Y, targets, None), 3, 0, ask, held)
+    chances = ranker.fit(data.X, data.Y).marginal_weights(data.X_test)
+    shares = np.asarray(data.Y.sum(axis=0)).ravel() / data.Y.shape[0]
+    never = np.where(shares > 0, 0.0, NEVER)
+    rules = {metric: DECISIONS[metric].rule(Known(shares, propensities)) for metric in CLOSED}
+    weights = np.full(len(held), 1 / len(held))
+    rules["macro-f1"] = frank_wolfe(HeldOut(held, targets.labels, weights), F1, K, never=NEVER).rule
+    scores = {name: slope * chances + offset + never for name, (slope, offset) in rules.items()}
+    scores["macro-f1, batch"] = decide_batch(chances, F1, K).gains
+    scores["coverage"] = decide_batch(chances, COVERAGE, K).gains
+    return {name: first_labels(values, K) for name, values in scores.items()}, propensities
+
+
+def quality():
+    for name, (prepare, C) in SETS.items():
+        data = prepare(load(name))
+        chosen, propensities = decided(data, C)
+        Y = sparse.csr_array(data.Y_test).astype(np.float64)
+        outcomes = {rule: Outcome(labels, Y, propensities) for rule, labels in chosen.items()}
+        head = ["metric at 5", *outcomes, "own rule less the best other"]
+        table(f"{name}: rules across, metrics down, percent", head)
+        for metric in (*CLOSED, "macro-f1", "coverage"):
+            compare(metric, outcomes, Y.shape[0])
+
+
+def compare(metric, outcomes, n_rows):
+    """Print a metric of every rule, and the interval of its own rule less the best other."""
+    whole = np.ones(n_rows)
+    values = {rule: outcome.measure(metric, whole) for rule, outcome in outcomes.items()}
+    own = max((rule for rule in values if rule.split(",")[0] == metric), key=values.get)
+    others = [rule for rule in values if rule.split(",")[0] != metric]
+    best = max(others, key=values.get)
+    generator = np.random.default_rng(0)
+    differences = []
+    for _ in range(scaled(500, 20)):
+        weights = np.bincount(generator.integers(0, n_rows, n_rows), minlength=n_rows) * 1.0
+        pair = [outcomes[rule].measure(metric, weights) for rule in (own, best)]
+        differences.append(pair[0] - pair[1])
+    low, high = 100 * np.quantile(differences, [0.025, 0.975])
+    gain = 100 * (values[own] - values[best])
+    cells = [
+        f"{'**' * (rule == own)}{100 * v:.2f}{'**' * (rule == own)}" for rule, v in values.items()
+    ]
+    row(metric, *cells, f"{gain:+.2f} ({low:+.2f} to {high:+.2f}), {best}")
+
+
+def speed():
+    n_rows, n_labels = scaled(15_000, 200), scaled(4_000, 50)
+    generator = np.random.default_rng(0)
+    chances = generator.random((n_rows, n_labels), np.float32)
+    np.power(chances, 2000 / n_labels * 100, out=chances)  # a long tail, some five labels a row
+    chances *= np.float32(min(1.0, 5 / float(chances.sum(axis=1).mean())))
+    Y = sparse.csr_array(generator.random((n_rows, n_labels), np.float32) < chances)
+    labels, weights = label_sets(Y.astype(np.int8)), np.full(n_rows, 1 / n_rows)
+    rows = HeldOut(chances, labels, weights)
+    tasks = {
+        "first 5 of slope times chance plus offset": lambda: first_labels(2 * chances - 1, K),
+        "budget of 20,000 labels": lambda: mark_within_budget(chances, K, 20_000),
+        "macro F1, Frank-Wolfe": lambda: frank_wolfe(rows, F1, K, never=NEVER),
+        "macro F1, batch": lambda: decide_batch(chances, F1, K),
+        "coverage, batch": lambda: decide_batch(chances, COVERAGE, K),
+        "F1 of each row's set": lambda: best_f_sets(chances, 1.0, n_labels),
+        "conformal threshold": lambda: safe_threshold(chances, labels, RISKS["missed-share"], 0.1),
+    }
+    table(f"{n_rows:,} x {n_labels:,} chances, float32", ["decision", "time"])
+    for name, task in tasks.items():
+        task()  # compile
+        row(name, seconds(timed(task, 2)[0]))
+
+
+if __name__ == "__main__":
+    run_sections(quality, speed)
