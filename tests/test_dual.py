@@ -80,7 +80,8 @@ def test_costs_and_unknown_cells_count_as_they_should(C):
     X, Y = made_up(1)
     unknown = np.random.default_rng(2).random(Y.shape) < 0.2
     known = np.where(unknown, np.nan, Y)
-    ranker = LogisticRanker(C=C, positive_cost=2.5).fit(sparse.csr_array(X), known)
+    options = {"positive_cost": 2.5, "unknown": "known_part"}
+    ranker = LogisticRanker(C=C, **options).fit(sparse.csr_array(X), known)
     weights = weights_of(known)
     limits = weights[:, None] * np.where(Y > 0, 2.5, 1.0) * ~unknown
     least = [least_objective(X, y, own, C, False) for y, own in zip(Y.T, limits.T, strict=True)]

@@ -215,8 +215,8 @@ def test_unknown_labels_are_left_out(sample):
     X, Y = sample
     labels = Y.astype(float)
     labels[np.random.default_rng(3).random(Y.shape) < 0.2] = np.nan
-    ours = LogisticRanker(tol=1e-9).fit(X, labels)
-    other = LogisticRanker(device="cuda").fit(X, labels)
+    ours = LogisticRanker(tol=1e-9, unknown="known_part").fit(X, labels)
+    other = LogisticRanker(device="cuda", unknown="known_part").fit(X, labels)
     assert_allclose(other.objective_, ours.objective_, rtol=2e-6)
 
 
