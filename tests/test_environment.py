@@ -5,6 +5,8 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import deltarank
 from deltarank import LogisticRanker, load, save
 from deltarank.cli import main
 from deltarank.core import compiling, files
+from deltarank.core.caching import cached_property
 from deltarank.core.text import visible
 from deltarank.datasets import DataFileError, detect_format, fetch, read
 
@@ -142,6 +145,19 @@ class TestFilesWritten:
         assert (tmp_path / "new").stat().st_mode == usual.stat().st_mode
 
 
+def test_cached_attributes_of_two_objects_do_not_wait_for_each_other():
+    """A lock that they shared would be held for ever in a process forked meanwhile."""
+    together = threading.Barrier(2, timeout=20)
+
+    class Slow:
+        @cached_property
+        def place(self):
+            return together.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(lambda slow: slow.place, [Slow(), Slow()])) == [0, 1]
+
+
 class TestTerminal:
     NASTY = "red\x1b[2J\x07\u202etape\x9b31m"
 
@@ -195,8 +211,6 @@ class TestTerminal:
 
 class TestOddFiles:
     def test_a_pipe_is_read_as_standard_input_is(self, run, tmp_path):
-        import threading
-
         assert run("fit", "rows.csv", "-m", "m", "--C", "1")[0] == 0
         _, wanted = run("rank", "m", "rows.csv")
         os.mkfifo(tmp_path / "pipe")

@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from commands import SMALL, finish, group_is_gone, signal_all, start, write_recipes
+from commands import SMALL, finish, group_is_gone, said_lines, signal_all, start, write_recipes
 
 pytestmark = pytest.mark.slow
 N_TRIES = 6
@@ -35,7 +35,7 @@ def interrupted(counts, rng, *arguments, **streams):
     if not in_time:
         return False
     quick = time.monotonic() - began < 10
-    quiet = "Traceback" not in err and len(err.strip().splitlines()) <= 2
+    quiet = "Traceback" not in err and len(said_lines(err)) <= 2
     fine = process.returncode not in (0, None) and quick and quiet and group_is_gone(process)
     counts.judge(fine, f"{arguments[0]}: status {process.returncode}, said {err[-500:]!r}")
     return True

@@ -10,12 +10,12 @@ NumPy arrays and for tensors of a device alike.
 """
 
 import copy
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.core.caching import cached_property
 from deltarank.linear.coordinates import Coordinates
 from deltarank.linear.rows.protocol import Rows, Sums
 from deltarank.linear.solvers.precision import Precision

@@ -3,10 +3,10 @@
 import json
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from deltarank.core.caching import cached_property
 from deltarank.core.scores import RowError
 from deltarank.datasets.encoder import CategoryColumn
 from deltarank.explanations import is_explainable

@@ -1,13 +1,13 @@
 """A column of text in a table: TF-IDF of its words, as plain data."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.core.caching import cached_property
 from deltarank.datasets.readers.cells import as_cells, is_known
 from deltarank.datasets.text.vectorizer import (
     NoWordsError,

@@ -1,13 +1,14 @@
 """Vocabularies: n-grams as one blob of UTF-8, and how blocks of texts grow one."""
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.core.caching import cached_property
 from deltarank.core.threads import run
 from deltarank.datasets.text.kernels.keys import index_keys
 from deltarank.datasets.text.kernels.merging import (

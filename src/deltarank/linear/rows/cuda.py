@@ -10,7 +10,6 @@ other loss is evaluated on all cells with their signs.
 """
 
 import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from deltarank.core.caching import cached_property
 from deltarank.core.devices import cells_of, room_on_device
 from deltarank.core.labels import LabelSets
 from deltarank.core.losses import LOSSES, Loss

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from deltarank.core.caching import cached_property
 from deltarank.core.labels import LabelSets
 from deltarank.core.threads import row_blocks
 from deltarank.linear.coordinates import Moments

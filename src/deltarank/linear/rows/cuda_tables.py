@@ -1,6 +1,5 @@
 """Rows as tables on a device, for problems of few variables: all Hessians at every step."""
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
 
+from deltarank.core.caching import cached_property
 from deltarank.core.devices import cells_of
 from deltarank.core.labels import LabelSets
 from deltarank.core.losses import Loss

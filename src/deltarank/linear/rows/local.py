@@ -8,7 +8,7 @@ the same bits.
 import copy
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy import sparse
 
 from deltarank.core import threads
 from deltarank.core.blas import one_blas_thread
+from deltarank.core.caching import cached_property
 from deltarank.core.labels import LabelSets
 from deltarank.core.losses import LOSSES, Loss
 from deltarank.linear.coordinates import Moments
