@@ -103,14 +103,12 @@ def compare(metric, outcomes):
         rule: outcome.measure(metric, np.ones(outcome.Y.shape[0]))
         for rule, outcome in outcomes.items()
     }
-    own = max((rule for rule in values if rule.split(",")[0] == metric), key=values.get)
     others = [rule for rule in values if rule.split(",")[0] != metric]
     best = max(others, key=values.get)
-    low, high = 100 * np.array(interval(metric, outcomes[own], outcomes[best]))
-    gain = 100 * (values[own] - values[best])
-    cells = [
-        f"{'**' * (rule == own)}{100 * v:.2f}{'**' * (rule == own)}" for rule, v in values.items()
-    ]
+    low, high = 100 * np.array(interval(metric, outcomes[metric], outcomes[best]))
+    gain = 100 * (values[metric] - values[best])
+    marks = {rule: "**" if rule == metric else "" for rule in values}
+    cells = [f"{marks[rule]}{100 * value:.2f}{marks[rule]}" for rule, value in values.items()]
     row(metric, *cells, f"{gain:+.2f} ({low:+.2f} to {high:+.2f}), {best}")
 
 
