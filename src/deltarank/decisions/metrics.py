@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.core.labels import LabelSets
 from deltarank.core.weights import Weight
 from deltarank.decisions.kernels import utilities
+from deltarank.metrics import label_propensities
+from deltarank.metrics.rows import check_propensities
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +25,15 @@ class Known(NamedTuple):
 
     shares: Floats
     propensities: Floats
+
+
+def known_of(labels: LabelSets, counts: Floats | None, propensities: Any) -> Known:
+    """Count what is known over rows that count so often; estimate propensities that are None."""
+    counts = np.ones(labels.n_rows) if counts is None else counts
+    positives = np.bincount(labels.members, counts[labels.rows], minlength=labels.n_labels)
+    if propensities is None:
+        propensities = label_propensities(labels.to_csr())
+    return Known(positives / counts.sum(), check_propensities(propensities, labels.n_labels))
 
 
 class Linear(NamedTuple):
@@ -65,3 +77,18 @@ DECISIONS: dict[str, Linear | Macro | FMeasure] = {
     "coverage": Macro(utilities.COVERAGE, by_row=False),
     "f-beta": FMeasure(),
 }
+
+
+def check_batch(metric: str, batch: bool) -> None:
+    """Refuse to decide a batch together, or its rows apart, where the metric has no such way."""
+    decision = DECISIONS[metric]
+    if batch and not isinstance(decision, Macro):
+        raise ValueError(
+            f"metric={metric!r} is decided row by row, the best way for a batch too; "
+            "leave batch=False"
+        )
+    if isinstance(decision, Macro) and not (decision.by_row or batch):
+        raise ValueError(
+            f"metric={metric!r} has no rule for single rows; with batch=True the rows of each call "
+            "are decided together"
+        )

@@ -104,10 +104,7 @@ def propensity_scored_ndcg_at_k_rows(
 def _propensity_scored(placement: Placement, discounts: Floats, propensities: Any) -> Rows:
     """Return what was gained, and what could be, where places count as `discounts` grow."""
     labels, last = placement.labels, len(discounts) - 1
-    chances = row_numbers(propensities, labels.n_labels, "propensities", of="label")
-    if (chances == 0).any() or (chances > 1).any():
-        raise ValueError("propensities must be above 0 and at most 1; see label_propensities")
-    worth = 1 / chances[labels.members]
+    worth = 1 / check_propensities(propensities, labels.n_labels)[labels.members]
     gained = placement.row_sums(worth * _mean_discount(placement, discounts))
     rows = labels.rows
     # Each row's relevant labels, the worthiest first, found by one sort of all rows.
@@ -115,6 +112,14 @@ def _propensity_scored(placement: Placement, discounts: Floats, propensities: An
     place = np.minimum(np.arange(len(rows)) - labels.starts[rows], last)
     steps = np.append(np.diff(discounts), 0.0)
     return gained, placement.row_sums(worth[worthiest] * steps[place])
+
+
+def check_propensities(propensities: Any, n_labels: int) -> Floats:
+    """Return one chance per label, above 0 and at most 1, or refuse them."""
+    chances = row_numbers(propensities, n_labels, "propensities", of="label")
+    if (chances == 0).any() or (chances > 1).any():
+        raise ValueError("propensities must be above 0 and at most 1; see label_propensities")
+    return chances
 
 
 def _discounts(placement: Placement, k: int | None) -> Floats:

@@ -1,7 +1,7 @@
 """The best ranking or label set for a metric, from the chances that any ranker estimates."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,24 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from deltarank.base.parameters import positive_integer, positive_number
 from deltarank.base.ranker import LAST
 from deltarank.base.selection import Labelled
-from deltarank.base.targets import PREDICTIONS, Targets
+from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
 from deltarank.core.progress import progress
+from deltarank.core.weights import Weight
 from deltarank.decisions.batch import decide_batch
 from deltarank.decisions.f_measure import best_f_sets
 from deltarank.decisions.frank_wolfe import HeldOut, frank_wolfe
-from deltarank.decisions.metrics import DECISIONS, FMeasure, Known, Linear, Macro
+from deltarank.decisions.metrics import (
+    DECISIONS,
+    FMeasure,
+    Linear,
+    Macro,
+    check_batch,
+    known_of,
+)
 from deltarank.decisions.top import mark_first, mark_within_budget
-from deltarank.metrics import label_propensities
 from deltarank.wrappers.held_out import held_out
 from deltarank.wrappers.marginals import chances_of, require_chances
 from deltarank.wrappers.wrapped import (
@@ -153,9 +160,8 @@ class MetricRanker(WrappedRanker):
         require_ranker(self.ranker)
         decision = choose(DECISIONS, self.metric, "metric")
         self._check_numbers()
-        self._check_batch(decision)
-        weight = decision.weight(self.k or 1) if isinstance(decision, Linear) else "uniform"
-        require_chances(self.ranker, self.metric, weight)
+        check_batch(self.metric, self.batch)
+        require_chances(self.ranker, self.metric, self._weight(decision))
         refuse_hidden(X, "X")
         targets = self._check_labels(y, _num_samples(X))
         if sample_weight is not None:
@@ -177,51 +183,33 @@ class MetricRanker(WrappedRanker):
             raise ValueError(f"k must be a positive integer for metric={self.metric!r}; got None")
         positive_number(self.beta, "beta")
 
-    def _check_batch(self, decision: Any) -> None:
-        if self.batch and not isinstance(decision, Macro):
-            raise ValueError(
-                f"metric={self.metric!r} is decided row by row, the best way for a batch too; "
-                "leave batch=False"
-            )
-        if isinstance(decision, Macro) and not (decision.by_row or self.batch):
-            raise ValueError(
-                f"metric={self.metric!r} has no rule for single rows; with batch=True the rows of "
-                "each call are decided together"
-            )
+    def _weight(self, decision: Any) -> Weight:
+        """Return the weight that the chances must be of; "uniform" for plain ones."""
+        return decision.weight(self._k) if isinstance(decision, Linear) else "uniform"
 
     def _check_k(self, n_labels: int) -> None:
         if self.k is not None and self.k > n_labels and self.metric != "f-beta":
             raise ValueError(f"k must be at most the number of labels, {n_labels}; got {self.k}")
 
     def _find_rule(self, decision: Any, data: Labelled) -> None:
-        """Keep slopes and offsets, where there are any."""
+        """Keep slopes and offsets: of chances themselves where the decision is no such rule."""
+        known = known_of(data.targets.labels, data.sample_weight, self.propensities)
+        slopes, offsets = 1.0, 0.0
         if isinstance(decision, Linear):
-            slopes, offsets = decision.rule(self._known(data.targets, data.sample_weight))
+            slopes, offsets = decision.rule(known)
         elif isinstance(decision, Macro) and not self.batch:
-            found = frank_wolfe(self._held_out(data), decision.kind, int(self.k or 1), never=LAST)
+            found = frank_wolfe(self._held_out(data), decision.kind, self._k, never=LAST)
             self.value_, self.mixture_value_ = found.value, found.mixture_value
             slopes, offsets = found.rule
-        else:
-            slopes, offsets = 1.0, 0.0
-        shape = len(self.classes_)
-        self.slopes_ = np.broadcast_to(slopes, shape).astype(np.float64)
-        self.offsets_ = np.broadcast_to(offsets, shape).astype(np.float64)
+        n_labels = len(self.classes_)
+        self.slopes_ = np.broadcast_to(slopes, n_labels).astype(np.float64)
         # Nothing is lost by choosing a label that is never relevant, but it is of no use to anyone.
-        self.offsets_[self._known(data.targets, data.sample_weight).shares == 0] = LAST
+        self.offsets_ = np.where(known.shares > 0, offsets, LAST)
 
-    def _known(self, targets: Targets, sample_weight: Any) -> Known:
-        labels = targets.labels
-        weights = np.ones(labels.n_rows) if sample_weight is None else sample_weight
-        counts = np.bincount(labels.members, weights[labels.rows], minlength=labels.n_labels)
-        if self.propensities is None:
-            chances = label_propensities(labels.to_csr())
-        else:
-            chances = row_numbers(self.propensities, labels.n_labels, "propensities", of="label")
-            if (chances == 0).any() or (chances > 1).any():
-                raise ValueError(
-                    "propensities must be above 0 and at most 1; see label_propensities"
-                )
-        return Known(counts / weights.sum(), chances)
+    @property
+    def _k(self) -> int:
+        """How many labels a row, where their number is fixed."""
+        return cast(int, self.k)
 
     def _held_out(self, data: Labelled) -> HeldOut:
         labels = data.targets.labels
@@ -244,7 +232,7 @@ class MetricRanker(WrappedRanker):
         chances = chances_of(self.ranker_, X)
         if self.batch:
             macro: Any = DECISIONS[self.metric]
-            return decide_batch(chances, macro.kind, int(self.k or 1)).gains
+            return decide_batch(chances, macro.kind, self._k).gains
         return self.slopes_ * chances + self.offsets_
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -279,7 +267,7 @@ class MetricRanker(WrappedRanker):
         X : rows, as in `fit`
         budget : int, optional
             At most so many labels in all rows together, and at most k a row: those of largest
-            gain. For metrics that add up over rows, the first four and the last two of the table.
+            gain. For the first four metrics of the table, whose gains add up over rows.
 
         Examples
         --------
@@ -296,9 +284,11 @@ class MetricRanker(WrappedRanker):
         decision = DECISIONS[self.metric]
         if budget is not None:
             budget = positive_integer(budget, "budget")
-            if not isinstance(decision, Linear):
+            # Chances of another weight are shares of a row's weight, which differs between rows.
+            if not isinstance(decision, Linear) or self._weight(decision) != "uniform":
                 raise ValueError(
-                    f"budget needs a metric that adds up over rows, and {self.metric!r} does not"
+                    f"budget needs a metric whose gains add up over rows, and {self.metric!r} is "
+                    "none: use precision, propensity-precision, macro-recall or balanced-accuracy"
                 )
         if self._form in ONE_CLASS_A_ROW:
             return self.ranker_.predict(X)
@@ -306,7 +296,7 @@ class MetricRanker(WrappedRanker):
         if isinstance(decision, FMeasure):
             marks = best_f_sets(scores, self.beta, self.k or scores.shape[1])
         elif budget is not None:
-            marks = mark_within_budget(scores, int(self.k or 1), budget)
+            marks = mark_within_budget(scores, self._k, budget)
         else:
-            marks = mark_first(scores, int(self.k or 1))
+            marks = mark_first(scores, self._k)
         return PREDICTIONS[self._form](scores, marks, self.classes_)
