@@ -249,7 +249,7 @@ def propensity_scored_ndcg_at_k(
     Y: Any, scores: Any, k: int | None = None, *, propensities: Any, per_instance: bool = False,
     sample_weight: Any = None, classes: Any = None,
 ) -> Value:  # fmt: skip
-    """Discounted gain where a rare label is worth more, over the best attainable, Eq. (57).
+    """Discounted gain where a rare label is worth more, over the best attainable, Eq. (67).
 
     Parameters as in `propensity_scored_precision_at_k`; `k` may be None, for all places.
 

@@ -23,7 +23,7 @@ def macro_precision_at_k(
     Y: Any, scores: Any, k: int, *, trivial: str = "zero", per_label: bool = False,
     sample_weight: Any = None, classes: Any = None,
 ) -> Value:  # fmt: skip
-    """Share of the rows with a label among the first k that have it, a mean over labels, Eq. (58).
+    """Share of the rows with a label among the first k that have it, a mean over labels, Eq. (68).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def macro_recall_at_k(
     Y: Any, scores: Any, k: int, *, trivial: str = "zero", per_label: bool = False,
     sample_weight: Any = None, classes: Any = None,
 ) -> Value:  # fmt: skip
-    """Share of the rows that have a label with it among the first k, a mean over labels, Eq. (59).
+    """Share of the rows that have a label with it among the first k, a mean over labels, Eq. (69).
 
     Parameters as in `macro_precision_at_k`.
 
@@ -74,7 +74,7 @@ def macro_f1_at_k(
     Y: Any, scores: Any, k: int, *, trivial: str = "zero", per_label: bool = False,
     sample_weight: Any = None, classes: Any = None,
 ) -> Value:  # fmt: skip
-    """F1 of each label, predicted where it is among the first k, a mean over labels, Eq. (60).
+    """F1 of each label, predicted where it is among the first k, a mean over labels, Eq. (70).
 
     Parameters as in `macro_precision_at_k`.
 
@@ -94,7 +94,7 @@ def coverage_at_k(
     Y: Any, scores: Any, k: int, *, trivial: str = "zero", per_label: bool = False,
     sample_weight: Any = None, classes: Any = None,
 ) -> Value:  # fmt: skip
-    """Share of the labels that are among the first k of a row that has them, Eq. (61).
+    """Share of the labels that are among the first k of a row that has them, Eq. (71).
 
     Not `coverage`, the depth of the last relevant label. Of the sample weights it only matters
     which are 0. Parameters as in `macro_precision_at_k`.

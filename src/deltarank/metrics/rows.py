@@ -97,7 +97,7 @@ def propensity_scored_precision_at_k_rows(
 def propensity_scored_ndcg_at_k_rows(
     placement: Placement, *, k: int | None = None, propensities: Any
 ) -> Rows:
-    """Discounted gain, a label worth one over its propensity, over the best, Eq. (57)."""
+    """Discounted gain, a label worth one over its propensity, over the best, Eq. (67)."""
     return _propensity_scored(placement, _discounts(placement, k), propensities)
 
 

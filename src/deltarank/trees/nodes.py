@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.core import threads
+from deltarank.core.caching import cached_property
 from deltarank.linear.coefficients import linear_scores
 from deltarank.trees.kernels.search import family_columns, score_labels, search_rows
 from deltarank.trees.tree import Forest
