@@ -17,6 +17,7 @@ from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets
 from deltarank.core.progress import progress
+from deltarank.core.scores import FIRST, LAST
 from deltarank.core.weights import Weight
 
 # An edge below this is rounding.
@@ -200,7 +201,10 @@ class AdaBoostMR(SharedStumpRanker):
 
     def _finish(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         scores = super()._finish(scores)
-        return np.diff(scores, axis=1) if self._form == "binary" else scores
+        if self._form != "binary":
+            return scores
+        # Of two classes that are constant both, the difference is no more than one of them.
+        return np.diff(scores, axis=1).clip(LAST, FIRST)
 
 
 class AdaBoostMH(SharedStumpRanker):
