@@ -113,6 +113,9 @@ def _compare(title, data, peers):
         except LeftOut as reason:
             row(name, f"left out: {reason}", 0, *[""] * (len(HEAD) - 2))
             continue
+        except Exception as error:  # a peer's own: the others go on
+            row(name, f"fails: {type(error).__name__}", 0, *[""] * (len(HEAD) - 2))
+            continue
         ours = ours or spent
         sizes = _megabytes(peak), _megabytes(size / 1024)
         row(name, seconds(spent), f"{spent / ours:.1f}", *sizes, seconds(ranking), *quality)

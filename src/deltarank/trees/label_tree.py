@@ -50,7 +50,7 @@ class LabelTreeRanker(Ranker):
     C : float
         Inverse of the penalty's strength at the nodes of single labels, as in scikit-learn.
     inner_C : float, optional
-        That at the nodes of groups; by default a third of C, for errors there reach all labels
+        That at the nodes of groups; by default a sixth of C, for errors there reach all labels
         below.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         What a row counts, by its label set: see `deltarank.instance_weights`. Normalised to mean 1
@@ -184,7 +184,7 @@ class LabelTreeRanker(Ranker):
         C = positive_number(self.C, "C")
         return Options(
             C=C,
-            of_groups=C / 3 if self.inner_C is None else positive_number(self.inner_C, "inner_C"),
+            of_groups=C / 6 if self.inner_C is None else positive_number(self.inner_C, "inner_C"),
             penalize_intercept=bool(self.penalize_intercept),
             tol=positive_number(self.tol, "tol"),
             max_iter=self.max_iter,
