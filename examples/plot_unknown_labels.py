@@ -87,7 +87,7 @@ figure, panels = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True)
 for panel, (rule, values) in zip(panels, found.items(), strict=True):
     for label in (1, 2):
         panel.plot(shares, values[:, label], "o-", label=f"label {label + 1}")
-    panel.set(xlabel="share of the second label's cells that is hidden", title=f"unknown={rule!r}")
+    panel.set(xlabel="share of label 2 that is hidden", title=f"unknown={rule!r}")
 panels[0].set_ylabel("weighted chance found")
 panels[1].legend()
 plt.show()
