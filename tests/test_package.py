@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+import threading
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import deltarank
-from deltarank.core import files
+from deltarank.core import files, threads
 from deltarank.core.threads import row_blocks, run
 
 ROOT = Path(__file__).parents[1]
@@ -192,6 +193,15 @@ class TestThreads:
         for n in (1, 7, 8, 9):
             rows = np.concatenate([np.arange(n)[block] for block in row_blocks(n, 4)])
             assert rows.tolist() == list(range(n))
+
+    def test_without_room_for_threads_tasks_run_in_place(self, monkeypatch):
+        def without_room(*_):
+            raise OSError(12, "Cannot allocate memory")
+
+        monkeypatch.setattr(threads, "_pool", None)
+        monkeypatch.setattr(threads.mmap, "mmap", without_room)
+        monkeypatch.setenv("DELTARANK_NUM_THREADS", "2")
+        assert threads.run([threading.get_ident] * 3) == [threading.get_ident()] * 3
 
     def test_a_forked_child_can_use_the_pool(self):
         code = """

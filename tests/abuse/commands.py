@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from deltarank import datasets
@@ -30,8 +31,9 @@ def finish(*arguments):
 
 
 def signal_all(process, number):
-    """Send a signal to the command and to its workers."""
-    os.killpg(process.pid, number)
+    """Send a signal to the command and to its workers, if they have not ended by themselves."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
 
 
 def group_is_gone(process, seconds=10.0):

@@ -1,5 +1,6 @@
 """One thread pool for the kernels: they release the GIL, so Python threads suffice."""
 
+import mmap
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -10,6 +11,8 @@ from typing import TypeVar
 import joblib
 
 T = TypeVar("T")
+# A thread's stack, and what Python needs to start it.
+BYTES_PER_THREAD = 16 << 20
 
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
@@ -74,7 +77,8 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """
     if len(tasks) < 2 or n_threads() == 1 or getattr(_inside, "a_task", False):
         return [task() for task in tasks]
-    return list(_shared_pool().map(_run_inside, tasks))
+    pool = _shared_pool()
+    return [task() for task in tasks] if pool is None else list(pool.map(_run_inside, tasks))
 
 
 def _run_inside(task: Callable[[], T]) -> T:
@@ -85,13 +89,25 @@ def _run_inside(task: Callable[[], T]) -> T:
         _inside.a_task = False
 
 
-def _shared_pool() -> ThreadPoolExecutor:
+def _shared_pool() -> ThreadPoolExecutor | None:
+    """Return the pool; None where there is no room for its threads."""
     global _pool, _pool_size
     with _pool_lock:
         if _pool is None or _pool_size != n_threads():
+            if not _is_room(n_threads()):
+                return None
             _pool_size = n_threads()
             _pool = ThreadPoolExecutor(_pool_size, thread_name_prefix="deltarank")
         return _pool
+
+
+def _is_room(n_new: int) -> bool:
+    """Tell whether so many threads can start: Python waits for ever for one that cannot."""
+    try:
+        mmap.mmap(-1, n_new * BYTES_PER_THREAD).close()
+    except OSError:
+        return False
+    return True
 
 
 def _forget_pool() -> None:
