@@ -22,13 +22,13 @@ from deltarank.wrappers.held_out import held_out
 from deltarank.wrappers.sets import SET_METRICS, Cells
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
-    WrappedRanker,
+    DecidingRanker,
     require_ranker,
     take_features,
 )
 
 
-class CalibratedRanker(WrappedRanker):
+class CalibratedRanker(DecidingRanker):
     """Turn the scores of a ranker into probabilities and, by thresholds, into label sets.
 
     Scores order labels; with ``weight="rank"`` they estimate *weighted* chances, Eq. (23), not
@@ -151,10 +151,6 @@ class CalibratedRanker(WrappedRanker):
         )
         return Cells(calibration(scores), relevant, known, counts), calibration
 
-    def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
-        """Leave the checking to the ranker, which may take text or categories."""
-        return self.ranker_._check_rows(X)
-
     def _scores(self, X: Any) -> NDArray[Any]:
         scores = np.asarray(self.ranker_._scores(X))
         if self.rank_by_probability and self._form not in ONE_CLASS_A_ROW:
@@ -175,12 +171,6 @@ class CalibratedRanker(WrappedRanker):
 
     def _chances(self, X: Any) -> NDArray[np.float64]:
         return self._calibration(self.ranker_._label_scores(X))
-
-    @available_if(lambda ranker: ranker.estimates_marginals)
-    def marginal_weights(self, X: Any) -> NDArray[Any]:
-        """Return what the ranker's scores estimate, the *weighted* chances: see `Ranker`."""
-        check_is_fitted(self)
-        return np.asarray(self.ranker_.marginal_weights(X))
 
     def predict(self, X: Any) -> Any:
         """Return the labels whose probability is above their threshold, in the form Y had.

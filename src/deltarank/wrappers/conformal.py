@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from deltarank.base.parameters import positive_number
@@ -19,13 +18,13 @@ from deltarank.core.labels import row_numbers
 from deltarank.decisions.conformal import RISKS, Risk, safe_threshold
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
-    WrappedRanker,
+    DecidingRanker,
     require_ranker,
     take_features,
 )
 
 
-class ConformalRanker(WrappedRanker):
+class ConformalRanker(DecidingRanker):
     """Choose label sets whose risk on further rows is at most a level, guaranteed.
 
     The ranker is fitted to some rows; the others, which it has not seen, tell at which score to cut
@@ -145,21 +144,11 @@ class ConformalRanker(WrappedRanker):
         self.threshold_ = safe_threshold(scores, labels.take(held), risk, float(self.level))
         self.ranker_ = fitted
 
-    def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
-        """Leave the checking to the ranker, which may take text or categories."""
-        return self.ranker_._check_rows(X)
-
     def _scores(self, X: Any) -> NDArray[Any]:
         return np.asarray(self.ranker_._scores(X))
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.ranker_._relevance(scores))
-
-    @available_if(lambda ranker: ranker.estimates_marginals)
-    def marginal_weights(self, X: Any) -> NDArray[Any]:
-        """Return what the ranker's scores estimate: see `Ranker`."""
-        check_is_fitted(self)
-        return np.asarray(self.ranker_.marginal_weights(X))
 
     def predict(self, X: Any) -> Any:
         """Return the labels whose score is at least the threshold, in the form Y had.

@@ -34,13 +34,13 @@ from deltarank.wrappers.held_out import held_out
 from deltarank.wrappers.marginals import chances_of, require_chances
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
-    WrappedRanker,
+    DecidingRanker,
     require_ranker,
     take_features,
 )
 
 
-class MetricRanker(WrappedRanker):
+class MetricRanker(DecidingRanker):
     """Rank, and choose label sets, in the way that is best for a metric.
 
     A ranker estimates chances of labels; which labels to show is another question, whose answer
@@ -221,10 +221,6 @@ class MetricRanker(WrappedRanker):
         held_out(self.ranker, data, self.cv, self.random_state, ask, chances)
         weights = np.ones(labels.n_rows) if data.sample_weight is None else data.sample_weight
         return HeldOut(chances, labels, weights / weights.sum())
-
-    def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
-        """Leave the checking to the ranker, which may take text or categories."""
-        return self.ranker_._check_rows(X)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         if self._form in ONE_CLASS_A_ROW:

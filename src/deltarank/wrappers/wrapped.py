@@ -3,6 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
 from deltarank.base.ranker import Ranker
 
 # Forms of Y that are vectors of classes: there is no set of labels to choose.
@@ -33,6 +38,22 @@ class WrappedRanker(Ranker):
     def estimates_marginals(self) -> bool:
         """Whether there are marginal weights: whatever the ranker says."""
         return bool(self.ranker.estimates_marginals)
+
+
+class DecidingRanker(WrappedRanker):
+    """One that fits a ranker, `ranker_`, and makes something else of its scores."""
+
+    ranker_: Any
+
+    def _check_rows(self, X: Any, *, fitting: bool = False) -> Any:
+        """Leave the checking to the ranker, which may take text or categories."""
+        return self.ranker_._check_rows(X)
+
+    @available_if(lambda ranker: ranker.estimates_marginals)
+    def marginal_weights(self, X: Any) -> NDArray[Any]:
+        """Return what the ranker's scores estimate, the *weighted* chances: see `Ranker`."""
+        check_is_fitted(self)
+        return np.asarray(self.ranker_.marginal_weights(X))
 
 
 def require_ranker(ranker: Any) -> None:
