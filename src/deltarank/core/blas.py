@@ -4,7 +4,11 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-_BLAS = ThreadpoolController()
+from deltarank.core.interrupts import held_interrupts
+
+# Libraries are looked for by a callback from C.
+with held_interrupts():
+    _BLAS = ThreadpoolController()
 
 
 def one_blas_thread() -> Any:
