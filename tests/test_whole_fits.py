@@ -1,5 +1,6 @@
 """A fit changes an estimator once, at its end, whole: failed, interrupted and rival fits."""
 
+import inspect
 import os
 import pickle
 import sys
@@ -43,7 +44,11 @@ def without_warnings():
 
 
 class InterruptedAt:
-    """Press Ctrl-C when so many functions of the library have been called."""
+    """Press Ctrl-C when so many functions of the library have been called.
+
+    Generators are passed over: they are also called to be closed, as when `any` has seen enough,
+    and Python ignores whatever is raised there.
+    """
 
     def __init__(self, call):
         self.call, self.n_calls = call, 0
@@ -56,8 +61,9 @@ class InterruptedAt:
         sys.setprofile(None)
 
     def __call__(self, frame, event, _):
-        if event == "call" and frame.f_code.co_filename.startswith(OURS):
-            self.n_calls += 1
+        code = frame.f_code
+        if event == "call" and not code.co_flags & inspect.CO_GENERATOR:
+            self.n_calls += code.co_filename.startswith(OURS)
             if self.n_calls == self.call:
                 raise KeyboardInterrupt
 
