@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from deltarank import LogisticRanker, rank_loss
 from test_whole_fits import ONE_OF_A_KIND
 
 X = np.random.default_rng(0).normal(size=(6, 2))
@@ -21,6 +22,25 @@ WRONG = {
     "NaN": ({float("nan")}, "got nan in row 3"),
     "a list in a list": ([["a"]], r"got \['a'\] in row 3"),
 }
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
+@pytest.mark.parametrize("kind", [list, set, tuple])
+def test_a_series_of_collections_is_a_list_of_label_sets(library, kind):
+    rows = [["a"], ["b", "a"], ["b"], []]
+    if library == "numpy":
+        Y = np.empty(4, dtype=object)
+        Y[:] = [kind(row) for row in rows]
+    elif library == "polars" and kind is set:
+        pytest.skip("polars has lists only")
+    else:
+        Y = pytest.importorskip(library).Series([kind(row) for row in rows])
+    X = [[1.0, 2.0], [2.0, 1.0], [3.0, 0.0], [0.0, 3.0]]
+    fitted, wanted = LogisticRanker().fit(X, Y), LogisticRanker().fit(X, rows)
+    np.testing.assert_array_equal(fitted.coef_, wanted.coef_)
+    scores = fitted.decision_function(X)
+    classes = fitted.classes_
+    assert rank_loss(Y, scores, classes=classes) == rank_loss(rows, scores, classes=classes)
 
 
 @pytest.mark.parametrize("ranker", ONE_OF_A_KIND.values(), ids=lambda it: type(it).__name__)

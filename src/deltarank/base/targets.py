@@ -17,6 +17,7 @@ from deltarank.core.labels import (
     is_list_of_sets,
     label_array,
     label_sets,
+    without_series,
 )
 
 
@@ -31,13 +32,14 @@ class Targets(NamedTuple):
 def read_targets(Y: Any, without_unknown: str | None = None) -> Targets:
     """Read Y of any accepted form; for `without_unknown` see `label_sets`.
 
-    A zero-one matrix (array, sparse, data frame: its columns name the labels), a list of label
-    sets, or a vector of classes, one a row. Two classes make a single label, as in scikit-learn:
-    the second one.
+    A zero-one matrix (array, sparse, data frame: its columns name the labels), a list or Series of
+    label sets, or a vector of classes, one per row. Two classes make a single label, as in
+    scikit-learn: the second one.
     """
     if Y is None:
         raise ValueError("this ranker requires y to be passed, but the target y is None")
     refuse_hidden(Y, "Y")
+    Y = without_series(Y)
     if is_list_of_sets(Y):
         check_label_rows(Y, "Y")
         classes = _sorted_names({label for row in Y for label in row})

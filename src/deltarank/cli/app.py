@@ -17,6 +17,7 @@ from deltarank.cli.fit import fit
 from deltarank.cli.rank import rank
 from deltarank.cli.reproduce import reproduce
 from deltarank.cli.serve import serve
+from deltarank.cli.split import split
 from deltarank.core.text import visible
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (fit, rank, evaluate, compare, explain, export, serve, reproduce):
+for command in (fit, rank, evaluate, compare, explain, split, export, serve, reproduce):
     app.command()(command)
 app.add_typer(datasets_app, name="datasets")
 

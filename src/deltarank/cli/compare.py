@@ -72,6 +72,8 @@ def compare(
     text: options.Text = None,
     categorical: options.Categorical = None,
     ignore: options.Ignore = None,
+    min_count: options.MinCount = 1,
+    max_labels: options.MaxLabels = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     memory: options.Memory = None,
@@ -94,7 +96,15 @@ def compare(
     from deltarank.cli.training import Settings, find_recipe
 
     reading = options.Reading(
-        source_format, labels, label_list, separator, text, categorical, ignore
+        source_format,
+        labels,
+        label_list,
+        separator,
+        text,
+        categorical,
+        ignore,
+        min_count,
+        max_labels,
     )
     if test is not None and folds is not None:
         raise typer.BadParameter("--test and --folds exclude each other")
@@ -145,7 +155,7 @@ def _split(
     if test is None and folds is None and is_catalogued(source):
         test = source
     if test is not None:
-        preparation = prepare(data, False, reading, 0)
+        preparation = prepare(data, False, 0)
         classes = range(data.Y.shape[1]) if data.label_names is None else data.label_names
         raw = read_raw(test, preparation, classes, reading, labelled=True, seed=seed)
         return [Part(data, slice(None), raw.X, raw.Y)], f"test rows of {test}"
@@ -236,7 +246,7 @@ def _judge_one(
         for count, part in enumerate(parts, start=1):
             if until is not None and time.monotonic() > until:
                 raise _Enough
-            preparation = prepare(part.train, recipe.scale, reading, 0)
+            preparation = prepare(part.train, recipe.scale, 0)
             model, spent = fit_prepared(part.train, preparation, name, recipe, settings)
             scores = model.scores(preparation.transform(part.X))
             losses[part.numbers] = rank_loss(part.Y, scores, per_instance=True)

@@ -50,12 +50,18 @@ def evaluate(
       deltarank evaluate yeast.delta yeast
       deltarank evaluate films.delta test.jsonl --label-list genres | grep rank_loss
     """
-    from deltarank.cli.inputs import read_rows
+    from deltarank.cli.inputs import note, read_rows
     from deltarank.storage.prepared import Model
 
     ranker = Model.load(model)
     reading = options.Reading(source_format, labels, label_list, separator)
     rows = read_rows(data, ranker.preparation, ranker.classes, reading, labelled=True, seed=seed)
+    n_without = int((~has_pairs(rows.Y)).sum())
+    if n_without:
+        note(
+            f"note: {n_without} of {rows.Y.shape[0]} rows have no label, or all of them, and so "
+            "nothing to put in order; rank_loss counts them as 0"
+        )
     scores = ranker.all_scores(rows.X)
     overall = measure(rows.Y, scores, n_draws=draws, seed=seed)
     show_measures(overall, measure_labels(rows.Y, scores, ranker.classes), f"{model} on {data}")
@@ -63,7 +69,8 @@ def evaluate(
 
 def measure(Y: Any, scores: "NDArray[Any]", *, n_draws: int, seed: int) -> list[Row]:
     """Return all metrics; the rank loss with a bootstrap interval of 95% over rows."""
-    from deltarank.core.statistics import paired_bootstrap
+    import numpy as np
+
     from deltarank.metrics import StreamingMetric, rank_loss
     from deltarank.metrics.placement import place
 
@@ -78,10 +85,30 @@ def measure(Y: Any, scores: "NDArray[Any]", *, n_draws: int, seed: int) -> list[
         if name.endswith("_k"):
             name = f"{name.removesuffix('_k')}_{parameters['k']}" if parameters else "ndcg"
         rows.append({"measure": name, "value": stream.result(), "low": "", "high": ""})
-    losses = rank_loss(Y, scores, per_instance=True)
-    interval = paired_bootstrap(losses, 0.0, n_draws=n_draws, random_state=seed)
-    rows[0] |= {"low": interval.low, "high": interval.high}
+    losses = np.asarray(rank_loss(Y, scores, per_instance=True))
+    rows[0] |= _interval(losses, n_draws, seed)
+    with_pairs = has_pairs(Y)
+    if not with_pairs.all() and with_pairs.any():
+        # Rows without pairs count as perfect above; many of them flatter a model.
+        alone = losses[with_pairs]
+        others = {"measure": "rank_loss_of_rows_with_pairs", "value": alone.mean()}
+        rows.insert(1, others | _interval(alone, n_draws, seed))
     return rows
+
+
+def _interval(losses: "NDArray[Any]", n_draws: int, seed: int) -> Row:
+    from deltarank.core.statistics import paired_bootstrap
+
+    interval = paired_bootstrap(losses, 0.0, n_draws=n_draws, random_state=seed)
+    return {"low": interval.low, "high": interval.high}
+
+
+def has_pairs(Y: Any) -> "NDArray[Any]":
+    """Tell which rows have a relevant label and another that is not."""
+    from deltarank.core.labels import label_sets
+
+    labels = label_sets(Y)
+    return (labels.sizes > 0) & (labels.sizes < labels.n_labels)
 
 
 def measure_labels(Y: Any, scores: "NDArray[Any]", classes: Any) -> list[Row]:

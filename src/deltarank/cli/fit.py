@@ -32,6 +32,8 @@ def fit(
     text: options.Text = None,
     categorical: options.Categorical = None,
     ignore: options.Ignore = None,
+    min_count: options.MinCount = 1,
+    max_labels: options.MaxLabels = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     memory: options.Memory = None,
@@ -59,7 +61,15 @@ def fit(
     from deltarank.cli.training import Settings, chosen, find_recipe, fit_prepared, prepare
 
     reading = options.Reading(
-        source_format, labels, label_list, separator, text, categorical, ignore
+        source_format,
+        labels,
+        label_list,
+        separator,
+        text,
+        categorical,
+        ignore,
+        min_count,
+        max_labels,
     )
     settings = Settings(tune, penalty, rounds, weight, seed)
     recipe = find_recipe(ranker or "logistic", settings)
@@ -71,7 +81,7 @@ def fit(
     if ranker is None:
         ranker = default_ranker(rows.Y.shape[1])
         recipe = find_recipe(ranker, settings)
-    preparation = prepare(rows, recipe.scale, reading, first_number)
+    preparation = prepare(rows, recipe.scale, first_number)
     note_columns(column_rows(rows, first_number))
     fitted, seconds = fit_prepared(rows, preparation, ranker, recipe, settings)
     fitted.save(path)

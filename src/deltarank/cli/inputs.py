@@ -1,5 +1,6 @@
 """Read the data that a command is given: a file, standard input, or the name of a data set."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -46,10 +47,32 @@ def read_training(source: str, reading: Reading, *, seed: int = 0) -> tuple[Data
         split = load(source, random_state=seed)
         names = split.feature_names, split.label_names
         numbered_from = 1 if CATALOGUE[source].format == "libsvm" else 0
-        return Data(split.X_train, split.Y_train, *names, split.encoder), numbered_from
+        data = Data(split.X_train, split.Y_train, *names, split.encoder)
+        return _frequent(data, reading), numbered_from
     with _as_file(source) as path:
         name = reading.format or detect_format(path)
-        return _read(path, name, reading.options()), 1 if name == "libsvm" else 0
+        data = _read(path, name, reading.options())
+        for text in data.notes:
+            note(in_options(f"note: {text}"))
+        return _frequent(data, reading), 1 if name == "libsvm" else 0
+
+
+def _frequent(data: Data, reading: Reading) -> Data:
+    """Return the rows with the labels that ``--min-count`` and ``--max-labels`` keep."""
+    kept = data.keep_labels(min_count=reading.min_count, max_labels=reading.max_labels)
+    # Labels without rows are kept unless something was asked for: a model may be given more rows.
+    if (reading.min_count, reading.max_labels) == (1, None):
+        return data
+    if not kept.Y.nnz:
+        most = int(data.Y.sum(axis=0).max()) if data.Y.nnz else 0
+        raise ValueError(
+            f"--min-count {reading.min_count} leaves no label; the most frequent one has {most} "
+            f"row{'s' * (most != 1)}"
+        )
+    n_before, n_after = data.Y.shape[1], kept.Y.shape[1]
+    share = kept.Y.nnz / data.Y.nnz
+    note(f"{n_after} of {n_before} labels are kept, {share:.0%} of all that rows have")
+    return kept
 
 
 def read_rows(
@@ -120,8 +143,8 @@ def _read_like(
             options = {**_label_options(name, preparation, classes), **reading.options()}
         try:
             return preparation.read(path, format=name, **options)
-        except TypeError as error:
-            raise ValueError(str(error)) from None
+        except (TypeError, ValueError) as error:
+            raise ValueError(in_options(str(error))) from None
 
 
 def _label_options(name: str, preparation: Preparation, classes: Any) -> dict[str, Any]:
@@ -197,5 +220,24 @@ def _as_file(source: str) -> Iterator[Path]:
 def _read(path: Path, name: str | None, options: dict[str, Any]) -> Data:
     try:
         return read(path, format=name, **options)
-    except TypeError as error:  # an option that the format does not have
-        raise ValueError(str(error)) from None
+    except (TypeError, ValueError) as error:  # TypeError: an option that the format does not have
+        raise ValueError(in_options(str(error))) from None
+
+
+def in_options(text: str) -> str:
+    """Return a message with options of commands in place of Python's arguments.
+
+    Examples
+    --------
+    >>> in_options("pass ignore=[''] to leave it out")
+    "pass --ignore '' to leave it out"
+    >>> in_options("leave it out by ignore= (--ignore)")
+    'leave it out by --ignore'
+    """
+    text = re.sub(r"\b\w+= ?\((--[\w-]+)\)", r"\1", text)
+    text = re.sub(r"\w+=, (--[\w-]+)", r"\1", text)
+    text = text.replace("labels= must name the column of label lists, or the columns of 0 and 1",
+                        "--label-list must name the column of label lists, or --labels the columns "
+                        "of 0 and 1")  # fmt: skip
+    text = re.sub(r"\b(labels|ignore)=\[('[^']*')\]", r"--\1 \2", text)
+    return re.sub(r"\b(labels|text|categorical|ignore|separator)= ?(?=\S)", r"--\1 ", text)

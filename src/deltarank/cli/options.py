@@ -28,8 +28,8 @@ Format = Annotated[str | None, typer.Option("--from", help="Format to read; dete
 Labels = Annotated[
     str | None,
     typer.Option(
-        help="Label columns of 0 and 1, joined by commas; for ARFF also their number "
-        "(negative: the last ones) or an XML file."
+        help="Label columns of 0 and 1: names or patterns such as 'lab_*' joined by commas, or "
+        "their number (negative: the last ones); for ARFF also an XML file."
     ),
 ]
 LabelList = Annotated[
@@ -40,11 +40,23 @@ LabelList = Annotated[
     ),
 ]
 Separator = Annotated[
-    str | None, typer.Option(help="What separates the labels of a list; a comma by default.")
+    str | None,
+    typer.Option(
+        help="What separates the labels of a list; by default ; | or a comma, as the cells have it."
+    ),
 ]
-Text = Annotated[list[str] | None, typer.Option(help="Column of text.")]
-Categorical = Annotated[list[str] | None, typer.Option(help="Column of categories.")]
-Ignore = Annotated[list[str] | None, typer.Option(help="Column to leave out.")]
+MinCount = Annotated[
+    int, typer.Option(min=1, help="Leave out labels that fewer training rows have.")
+]
+MaxLabels = Annotated[
+    int | None,
+    typer.Option(min=1, help="Keep so many labels, the most frequent.", show_default=False),
+]
+Text = Annotated[list[str] | None, typer.Option(help="Columns of text, joined by commas.")]
+Categorical = Annotated[
+    list[str] | None, typer.Option(help="Columns of categories, joined by commas.")
+]
+Ignore = Annotated[list[str] | None, typer.Option(help="Columns to leave out, joined by commas.")]
 Tune = Annotated[
     bool | None,
     typer.Option(
@@ -111,6 +123,8 @@ class Reading:
     text: list[str] | None = None
     categorical: list[str] | None = None
     ignore: list[str] | None = None
+    min_count: int = 1
+    max_labels: int | None = None
 
     def __post_init__(self) -> None:
         if self.labels is not None and self.label_list is not None:
@@ -122,11 +136,16 @@ class Reading:
         options = {
             "labels": labels,
             "separator": self.separator,
-            "text": self.text,
-            "categorical": self.categorical,
-            "ignore": self.ignore,
+            "text": _names(self.text),
+            "categorical": _names(self.categorical),
+            "ignore": _names(self.ignore),
         }
         return {name: value for name, value in options.items() if value is not None and value != []}
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """Return names that options give one by one or joined by commas."""
+    return [name for text in given or () for name in text.split(",")]
 
 
 def label_option(text: str | None) -> Any:

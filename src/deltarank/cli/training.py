@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import typer
 
 from deltarank.cli.inputs import note
-from deltarank.cli.options import Reading
 from deltarank.core.choices import choose
 from deltarank.core.labels import label_array
 from deltarank.core.progress import progress
@@ -74,12 +73,11 @@ def chosen(ranker: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def prepare(data: Data, scale: bool, reading: Reading, first_number: int) -> Preparation:
+def prepare(data: Data, scale: bool, first_number: int) -> Preparation:
     """Learn how rows become features."""
     if not data.Y.nnz:
         raise ValueError("no row has a label, so there is nothing to learn from")
-    separator = reading.separator or ","
-    return Preparation.fit(data, scale=scale, separator=separator, first_number=first_number)
+    return Preparation.fit(data, scale=scale, first_number=first_number)
 
 
 class Fitted(NamedTuple):

@@ -111,7 +111,7 @@ def label_sets(
 
     Parameters
     ----------
-    Y : array, sparse matrix, data frame or list of label sets
+    Y : array, sparse matrix, data frame, list or Series of label sets
         Zero-one matrix of shape (n, m), or one collection of labels a row: column indices, or names
         when `classes` is given. NaN in a matrix, stored as such if it is sparse, means unknown.
     n_labels : int, optional
@@ -131,6 +131,7 @@ def label_sets(
     array([1], dtype=int32)
     """
     refuse_hidden(Y, argument)
+    Y = without_series(Y)
     if classes is not None:
         n_labels = _agreeing(len(classes), n_labels, "classes")
     if sparse.issparse(Y):
@@ -153,6 +154,23 @@ def _agreeing(found: int, wanted: int | None, argument: str) -> int:
     if wanted is not None and found != wanted:
         raise ValueError(f"{argument} must have {wanted} labels; got {found}")
     return found
+
+
+def without_series(Y: Any) -> Any:
+    """Return a column whose cells are collections (pandas, polars, objects) as a list of them.
+
+    Examples
+    --------
+    >>> without_series(np.array([{"a"}, {"a", "b"}], dtype=object)) == [{"a"}, {"a", "b"}]
+    True
+    """
+    is_series = hasattr(Y, "to_list") and not hasattr(Y, "columns")
+    is_column = isinstance(Y, np.ndarray) and Y.dtype == object and Y.ndim == 1
+    if not is_series and not is_column:
+        return Y
+    cells = Y.to_list() if is_series else Y.tolist()
+    collections = (list, tuple, set, frozenset, np.ndarray)
+    return cells if any(isinstance(cell, collections) for cell in cells) else Y
 
 
 def is_list_of_sets(Y: Any) -> bool:

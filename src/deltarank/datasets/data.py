@@ -1,8 +1,9 @@
 """What a reader gives back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from deltarank.datasets.encoder import Encoder
@@ -23,6 +24,10 @@ class Data:
         How columns of a table became features, to do the same to other rows.
     label_column : str or None
         The column of label lists, of a table that has one.
+    separator : str or None
+        What stands between the labels of those lists, as given or as guessed.
+    notes : tuple of str
+        What the reader decided that one may want to know: columns left out, labels skipped.
 
     Examples
     --------
@@ -44,6 +49,26 @@ class Data:
     label_names: tuple[str, ...] | None = None
     encoder: Encoder | None = None
     label_column: str | None = None
+    separator: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def keep_labels(self, *, min_count: int = 1, max_labels: int | None = None) -> "Data":
+        """Return the same rows with the labels that occur often enough, the most frequent at most.
+
+        Examples
+        --------
+        >>> Y = sparse.csr_array([[1, 0, 1], [1, 1, 0]])
+        >>> data = Data([[1], [2]], Y, label_names=("a", "b", "c"))
+        >>> data.keep_labels(min_count=2).label_names, data.keep_labels(max_labels=2).label_names
+        (('a',), ('a', 'b'))
+        """
+        counts = np.asarray(self.Y.sum(axis=0)).reshape(-1)
+        frequent = np.argsort(-counts, kind="stable")[:max_labels]
+        kept = np.sort(frequent[counts[frequent] >= min_count])
+        names = self.label_names
+        if names is not None:
+            names = tuple(names[label] for label in kept)
+        return replace(self, Y=sparse.csr_array(self.Y[:, kept]), label_names=names)
 
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.X) else "dense"

@@ -92,6 +92,8 @@ class Encoder:
     >>> encoder = Encoder.fit(table)
     >>> encoder.feature_names()
     ['size', 'colour=blue', 'colour=red']
+    >>> encoder
+    <Encoder: 'size' (number, 1), 'colour' (category, 2)>
     >>> encoder.transform({"size": [4], "colour": ["green"]})
     array([[4., 0., 0.]])
     >>> Encoder.from_json(encoder.to_json()) == encoder
@@ -99,6 +101,10 @@ class Encoder:
     """
 
     columns: tuple[Column, ...]
+
+    def __repr__(self) -> str:
+        parts = (f"{c.name!r} ({c.kind}, {len(c.feature_names())})" for c in self.columns)
+        return f"<Encoder: {', '.join(parts)}>"
 
     @classmethod
     def fit(cls, table: Mapping[str, Any], kinds: Mapping[str, str] | None = None) -> "Encoder":

@@ -67,9 +67,7 @@ class Preparation:
     separator: str = ","
 
     @classmethod
-    def fit(
-        cls, data: Data, *, scale: bool, separator: str = ",", first_number: int = 0
-    ) -> "Preparation":
+    def fit(cls, data: Data, *, scale: bool, first_number: int = 0) -> "Preparation":
         """Learn from training rows; `scale` brings columns of numbers to one scale.
 
         Sparse features are not scaled, but for columns of numbers beside columns of text.
@@ -82,7 +80,7 @@ class Preparation:
             names=None if data.encoder is not None else data.feature_names,
             first_number=first_number,
             label_list=data.label_column,
-            separator=separator,
+            separator=data.separator or ",",
         )
         columns = preparation._number_columns()
         if not scale or not columns:

@@ -12,7 +12,8 @@ from deltarank.datasets.data import Data
 from deltarank.datasets.encoder import Encoder
 from deltarank.datasets.readers.cells import CellError
 from deltarank.datasets.readers.errors import DataFileError
-from deltarank.datasets.readers.label_columns import from_lists, from_marks, obvious_column
+from deltarank.datasets.readers.label_columns import from_marks, marked_columns, obvious_column
+from deltarank.datasets.readers.label_lists import LabelLists, from_lists
 from deltarank.datasets.readers.table_files import (
     Table,
     Tables,
@@ -22,6 +23,7 @@ from deltarank.datasets.readers.table_files import (
     parquet_tables,
     tsv_tables,
 )
+from deltarank.datasets.readers.telling_nothing import reason_to_leave_out
 
 
 def read_csv(path: str | PathLike[str], **options: Any) -> Data:
@@ -70,8 +72,8 @@ def read_table(
     path: Path,
     table: Table,
     *,
-    labels: str | Sequence[str] | None = None,
-    separator: str = ",",
+    labels: str | int | Sequence[str] | None = None,
+    separator: str | None = None,
     text: Collection[str] = (),
     categorical: Collection[str] = (),
     ignore: Collection[str] = (),
@@ -85,13 +87,16 @@ def read_table(
     path : path
         Where the table came from, for errors.
     table : Table
-    labels : str or sequence of str, optional
-        One column of label lists, or the columns of 0 and 1, one per label; ``[]`` for none. By
+    labels : str, int or sequence of str, optional
+        One column of label lists, or the columns of 0 and 1, one per label: their names or patterns
+        such as ``lab_*``, or how many they are (the last ones, if negative); ``[]`` for none. By
         default the column called labels, label, tags, tag or categories, if there is just one.
-    separator : str
-        Stands between the labels of a string.
+    separator : str, optional
+        Stands between the labels of a string; by default a semicolon, a bar or a comma, whichever
+        the cells have.
     text, categorical : collection of str
-        Columns to take as text and as categories; for others, their cells tell.
+        Columns to take as text and as categories; for others, their cells tell. Identifiers and
+        dates are left out unless they are named here.
     ignore : collection of str
         Columns to leave out.
     label_names : sequence of str, optional
@@ -107,34 +112,63 @@ def read_table(
             f"{path}: labels= must name the column of label lists, or the columns of 0 and 1; "
             f"the columns are {_listed(names)}"
         )
-    marked = [labels] if isinstance(labels, str) else list(labels)
+    marked = [labels] if isinstance(labels, str) else marked_columns(labels, names)
     _require(path, names, {"labels": marked, "text": text, "categorical": categorical,
                            "ignore": ignore})  # fmt: skip
     if "" in names and "" not in ignore and encoder is None:
         raise DataFileError(path, "a column has no name; pass ignore=[''] to leave it out", line=1)
+    column = labels if isinstance(labels, str) else None
     try:
-        if isinstance(labels, str):
-            Y, known_labels = from_lists(labels, table.columns[labels], separator, label_names)
-        elif marked:
-            Y, known_labels = from_marks(table.columns, marked), tuple(marked)
+        if column is not None:
+            sets = from_lists(column, table.columns[column], separator, label_names)
         else:
-            Y, known_labels = sparse.csr_array((table.n_rows, 0), dtype=np.int8), ()
+            sets = LabelLists(_from_marks(table, marked), tuple(marked), None, ())
         if encoder is None:
-            left_out = {*marked, *ignore}
             kinds = {**dict.fromkeys(text, "text"), **dict.fromkeys(categorical, "category")}
-            features = {n: cells for n, cells in table.columns.items() if n not in left_out}
-            if not features:
-                raise DataFileError(path, "no columns are left for features")
+            features, notes = _features(path, table, {*marked, *ignore}, kinds)
             encoder, X = Encoder.fit_transform(features, kinds)
         else:
             _require(path, names, {"encoder": [column.name for column in encoder.columns]})
-            X = encoder.transform(table.columns)
+            X, notes = encoder.transform(table.columns), ()
     except CellError as error:
         line = None if table.line_of is None else table.line_of[error.row]
         where = "" if line is not None else f"row {table.first_row + error.row}: "
         raise DataFileError(path, where + error.problem, line=line, column=error.column) from None
-    column = labels if isinstance(labels, str) else None
-    return Data(X, Y, tuple(encoder.feature_names()), known_labels, encoder, column)
+    return Data(
+        X,
+        sets.Y,
+        tuple(encoder.feature_names()),
+        sets.names,
+        encoder,
+        column,
+        sets.separator,
+        (*notes, *sets.notes),
+    )
+
+
+def _from_marks(table: Table, names: list[str]) -> sparse.csr_array:
+    if names:
+        return from_marks(table.columns, names)
+    return sparse.csr_array((table.n_rows, 0), dtype=np.int8)
+
+
+def _features(
+    path: Path, table: Table, left_out: set[str], kinds: dict[str, str]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the columns that are features, and a note on each that tells nothing."""
+    features = {name: cells for name, cells in table.columns.items() if name not in left_out}
+    if not features:
+        raise DataFileError(path, "no columns are left for features")
+    guessed = {name: cells for name, cells in features.items() if name not in kinds}
+    reasons = {name: reason_to_leave_out(name, cells) for name, cells in guessed.items()}
+    useless = {name: reason for name, reason in reasons.items() if reason is not None}
+    if len(useless) == len(features):  # better a poor feature than none
+        return features, ()
+    notes = tuple(
+        f"column {name!r} is left out: {reason} (categorical=, --categorical takes it)"
+        for name, reason in useless.items()
+    )
+    return {name: cells for name, cells in features.items() if name not in useless}, notes
 
 
 def _require(path: Path, names: Collection[str], wanted: dict[str, Collection[str]]) -> None:
