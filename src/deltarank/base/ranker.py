@@ -33,8 +33,8 @@ NO_ROW_COUNTS = (
     "give a positive sample_weight to a row with a pair to rank"
 )
 NO_UNKNOWN = (
-    "{} takes no unknown labels; use LogisticRanker, AdaBoostRanker or WeightedBinaryRelevance, "
-    "or leave such rows out"
+    "{} takes no unknown labels; use LogisticRanker, AdaBoostRanker, BoostedTreeRanker or "
+    "WeightedBinaryRelevance, or leave such rows out"
 )
 
 
