@@ -17,9 +17,11 @@ from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.files import write_whole
 from deltarank.datasets import Preparation
 from deltarank.datasets.encoder import NumberColumn
+from deltarank.gradient_trees.boosted_trees import BoostedTreeRanker
 from deltarank.linear.kernel_logistic import KernelLogisticRanker
 from deltarank.linear.ranker import LinearRanker
 from deltarank.storage.onnx_graph import INPUT, Graph
+from deltarank.storage.onnx_trees import forest_scores
 from deltarank.wrappers.staged import StagedSearchCV
 
 Floats = NDArray[np.float64]
@@ -223,5 +225,6 @@ def _kernel_scores(graph: Graph, rows: str, ranker: KernelLogisticRanker) -> str
 _SCORES: dict[type[Any], Callable[[Graph, str, Any], str]] = {
     LinearRanker: _linear_scores,
     StumpRanker: _stump_scores,
+    BoostedTreeRanker: forest_scores,
     KernelLogisticRanker: _kernel_scores,
 }

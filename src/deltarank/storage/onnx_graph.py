@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Old enough for runtimes of 2022, and all that is needed.
-OPSET, IR_VERSION = 17, 8
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+ML_DOMAIN = "ai.onnx.ml"
 INPUT, RANKED, SCORES = "X", "label_indices", "scores"
 LARGEST_FILE = 2**31 - 2**20
 
@@ -21,6 +22,7 @@ class Graph:
     def __init__(self) -> None:
         self._nodes: list[Any] = []
         self._arrays: list[Any] = []
+        self._has_trees = False
         self.n_bytes = 0
 
     def constant(self, array: Any, dtype: Any = np.float64) -> str:
@@ -44,6 +46,12 @@ class Graph:
         from onnx import helper
 
         self._nodes.append(helper.make_node(operator, list(inputs), list(outputs), **attributes))
+
+    def trees(self, rows: str, n_trees: int, **attributes: Any) -> str:
+        """Add trees, each with an output column of its own; return the name of the outputs."""
+        self._has_trees = True
+        options = {"domain": ML_DOMAIN, "n_targets": n_trees, "aggregate_function": "SUM"}
+        return self.add("TreeEnsembleRegressor", rows, **options, **attributes)
 
     def affine(self, rows: str, matrix: NDArray[Any], shift: NDArray[Any]) -> str:
         """Return rows times a matrix, plus a row."""
@@ -73,7 +81,10 @@ class Graph:
         graph = helper.make_graph(self._nodes, "deltarank", [rows], outputs, self._arrays)
         model = helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
+            opset_imports=[
+                helper.make_opsetid("", OPSET),
+                *([helper.make_opsetid(ML_DOMAIN, ML_OPSET)] if self._has_trees else []),
+            ],
             ir_version=IR_VERSION,
             producer_name="deltarank",
         )
