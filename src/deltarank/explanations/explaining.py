@@ -1,6 +1,5 @@
 """Why one label stands above another: what each feature adds to the difference of their scores."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,50 +8,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from deltarank.base.parameters import positive_integer
 from deltarank.base.ranker import Ranker
 from deltarank.boosting.stump_ranker import StumpRanker
+from deltarank.explanations.explanation import Explanation, largest
 from deltarank.linear.coefficients import of_label
 from deltarank.linear.ranker import LinearRanker
 from deltarank.trees.label_tree import LabelTreeRanker
 from deltarank.wrappers.staged import StagedSearchCV
 
 Floats = NDArray[np.float64]
-
-
-class Explanation(NamedTuple):
-    """What puts one label above another in a row.
-
-    Attributes
-    ----------
-    features : sequence
-        Names of the features, or their numbers.
-    contributions : array of shape (d,)
-        What each feature adds to the difference of the scores.
-    intercept : float
-        What no feature adds.
-
-    Examples
-    --------
-    >>> why = Explanation(["warmth", "rain"], np.array([0.5, -2.0]), intercept=1.0)
-    >>> why.largest(1)
-    [('rain', -2.0)]
-    >>> why.difference
-    -0.5
-    """
-
-    features: Sequence[Any]
-    contributions: Floats
-    intercept: float
-
-    @property
-    def difference(self) -> float:
-        """The score of the first label less that of the second: the sum of all the above."""
-        return math.fsum([*self.contributions, self.intercept])
-
-    def largest(self, n: int | None = None) -> list[tuple[Any, float]]:
-        """Return the features that add something, and what, the most important first."""
-        return _largest(self.features, self.contributions, n)
 
 
 def explain(
@@ -94,7 +58,8 @@ def explain(
     first, second = (_find_label(ranker, label) for label in (a, b))
     row = _single_row(ranker, x)
     plus, minus = (_part(ranker, row, label) for label in (first, second))
-    return Explanation(_names(ranker, feature_names), plus[0] - minus[0], float(plus[1] - minus[1]))
+    names = _names(ranker, feature_names)
+    return Explanation(names, plus[0] - minus[0], float(plus[1] - minus[1]), (a, b))
 
 
 def top_features(
@@ -126,7 +91,7 @@ def top_features(
     """
     ranker = _explainable(ranker)
     column, sign = _column(ranker, _find_label(ranker, label))
-    return _largest(_names(ranker, feature_names), sign * _kind(ranker).effects(ranker, column), n)
+    return largest(_names(ranker, feature_names), sign * _kind(ranker).effects(ranker, column), n)
 
 
 def is_explainable(ranker: Any) -> bool:
@@ -235,14 +200,6 @@ def _stumps(ranker: StumpRanker, column: int) -> tuple[NDArray[Any], Floats, Flo
     features = ranker.features_ if shared else ranker.features_[:, column]
     thresholds = ranker.thresholds_ if shared else ranker.thresholds_[:, column]
     return features, thresholds, votes[:, :, column], float(constants[column])
-
-
-def _largest(features: Sequence[Any], values: Floats, n: int | None) -> list[tuple[Any, float]]:
-    order = np.argsort(-np.abs(values), kind="stable")
-    order = order[values[order] != 0]
-    if n is not None:
-        order = order[: positive_integer(n, "n")]
-    return [(features[j], float(values[j])) for j in order]
 
 
 class _Kind(NamedTuple):
