@@ -144,7 +144,7 @@ def test_every_class_of_the_list_is_tried(path):
         save(with_step(name)[0], path)
         saved |= set(read_arrays(path)[1]["state"].split('"'))
     wrappers = {type(wrapper).__name__ for wrapper in WRAPPERS}
-    assert KNOWN.keys() - saved - wrappers == set()
+    assert KNOWN.keys() - saved - wrappers == {"PipelineRanker"}  # in tests/test_pipelines.py
 
 
 @pytest.mark.parametrize("form", ["sets", "classes"])

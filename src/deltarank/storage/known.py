@@ -133,6 +133,7 @@ KNOWN = {
         (*_RANKER, "ranker_", "_calibration"),
         not_finite=("thresholds_",),
     ),
+    "PipelineRanker": Known("deltarank.wrappers.pipeline_ranker", others=(*_RANKER, "pipeline_")),
     "ConformalRanker": Known(
         "deltarank.rankers", others=(*_RANKER, "ranker_", "threshold_", "n_calibration_")
     ),
