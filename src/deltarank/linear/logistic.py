@@ -51,7 +51,9 @@ class LogisticRanker(UnivariateRanker):
     positive_cost : float or "balanced"
         What a relevant cell costs beside an irrelevant one. Any number keeps consistency.
         "balanced" gives a row's relevant cells together as much weight as its irrelevant ones,
-        half of m w(y), which is not consistent in general: see `SUCCESSOR_LOSSES`.
+        half of m w(y), which is not consistent in general: see `SUCCESSOR_LOSSES`. There is no
+        ``class_weight``, which weighs relevant rows by label: that moves each label's scores by an
+        amount of its own, and so changes the order. See ``docs/faq.md``.
     loss : {"logistic", "exponential", "squared", "squared_hinge"}
         What a cell costs by its margin: a name of `deltarank.core.losses.LOSSES` whose expectation
         has a minimiser. All of these are consistent for rank loss, each where its own best scores

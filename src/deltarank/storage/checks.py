@@ -8,6 +8,7 @@ from scipy import sparse
 from deltarank.base.parameters import positive_number
 from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arrays import Arrays
+from deltarank.storage.known import Known
 from deltarank.storage.registry import Stored
 
 _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
@@ -35,10 +36,14 @@ def check_common(values: dict[str, Any], classes: Any, names: Any) -> None:
         raise ValueError(f"a vector of two classes has no {len(classes)} of them")
 
 
-def check_arrays(entry: Stored, arrays: Arrays, values: dict[str, Any], n_classes: int) -> None:
+def check_arrays(
+    entry: Stored | Known, arrays: Arrays, values: dict[str, Any], n_classes: int
+) -> None:
     """Check that arrays have the kinds and dimensions of the entry, and finite numbers."""
     n_labels = 1 if values["_form"] == "binary" else n_classes
-    sizes = {"m": n_labels, "d": values["n_features_in_"], "b": 3}
+    sizes = {"m": n_labels, "b": 3}
+    if values["n_features_in_"] is not None:
+        sizes["d"] = values["n_features_in_"]
     if values["_form"] != "binary":
         sizes["l"] = n_labels
     for name, array in arrays.items():

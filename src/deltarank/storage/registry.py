@@ -139,15 +139,3 @@ STORED = {
     "AdaBoostMR": _SHARED_STUMPS,
     "AdaBoostMH": _SHARED_STUMPS,
 }
-# Rankers that no file without code can hold, and why.
-REFUSED = {
-    "StagedSearchCV": "save what it chose, its best_ranker_",
-    "CalibratedRanker": "save its ranker_, which ranks the same, and keep it whole with pickle or "
-    "skops where probabilities and sets are needed",
-    "ConformalRanker": "save its ranker_, which ranks the same, with threshold_ as extra=, or "
-    "keep it whole with pickle or skops",
-    "MetricRanker": "save its ranker_, which estimates the chances, with slopes_ and offsets_ as "
-    "extra=, or keep it whole with pickle or skops",
-    "WeightedBinaryRelevance": "its estimators are code of other libraries, and a model file holds "
-    "none; use LogisticRanker, or keep it with the tools of those libraries",
-}
