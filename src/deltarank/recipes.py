@@ -26,6 +26,8 @@ from deltarank.rankers import (
 # The paper prints 10, 20, 50, 10^2, ..., 10^4, 2 x 10^4; the filling by 1, 2, 5 is ours.
 ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 STUMPS_PER_LABEL = (10, 20, 50, 100, 200)
+# From the consistent to the balanced loss.
+BALANCES = (0.0, 0.5, 1.0)
 # A grid of rounds is walked until a further decade brings nothing.
 PATIENCE = 10.0
 
@@ -34,7 +36,7 @@ class Tuning(NamedTuple):
     """How parameters are chosen: the folds, their seed, and the values to try.
 
     `rounds` are of what all labels share, `stumps` of each label; `Cs` of None stands for the grid
-    of `LogisticRankerCV`.
+    of `LogisticRankerCV`, and `balances` are for it too.
     """
 
     folds: int = 5
@@ -42,6 +44,7 @@ class Tuning(NamedTuple):
     rounds: Sequence[int] = ROUNDS
     stumps: Sequence[int] = STUMPS_PER_LABEL
     Cs: Sequence[float] | None = None
+    balances: Sequence[float] = (0.0,)
 
 
 class Recipe(NamedTuple):
@@ -129,7 +132,11 @@ RECIPES = {
     "logistic": Recipe(
         lambda weight, C, _: LogisticRanker(weight=weight, **_given(C=C)),
         lambda weight, tuning: LogisticRankerCV(
-            Cs=tuning.Cs, weight=weight, cv=tuning.folds, random_state=tuning.seed
+            Cs=tuning.Cs,
+            balances=tuning.balances,
+            weight=weight,
+            cv=tuning.folds,
+            random_state=tuning.seed,
         ),
         "C",
         scale=True,

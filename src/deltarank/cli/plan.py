@@ -11,7 +11,7 @@ from deltarank.cli.training import Settings, is_tuned, make
 from deltarank.core.threads import n_threads
 from deltarank.linear.logistic_cv import DEFAULT_CS
 from deltarank.linear.rows.costs import SHARE_OF_VALIDATION, fit_seconds
-from deltarank.recipes import Recipe, Tuning
+from deltarank.recipes import BALANCES, Recipe, Tuning
 
 # Seconds of one core that a search may take unless it was asked for.
 LONGEST_SEARCH = 900
@@ -47,7 +47,9 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
         _say(fit)
         return make(recipe, settings)
     folds = Tuning().folds
-    search = fit * (1 + SHARE_OF_VALIDATION * len(DEFAULT_CS) * (folds - 1))
+    # Two more balances than one, and neighbours of the best.
+    n_tried = len(DEFAULT_CS) + len(BALANCES) + 1
+    search = fit * (1 + SHARE_OF_VALIDATION * n_tried * (folds - 1))
     if settings.tune or search <= LONGEST_SEARCH:
         _say(search)
         return make(recipe, settings)
@@ -56,9 +58,10 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
         f"choosing C on all rows and labels would take about {_in_words(search)}: it is chosen on "
         f"{len(rows)} rows and the {len(labels)} most frequent labels (--tune takes all)"
     )
-    C = make(recipe, settings).fit(X[rows], Y[rows][:, labels]).C_
+    found = make(recipe, settings).fit(X[rows], Y[rows][:, labels])
     _say(fit)
-    return recipe.plain(settings.weight, C, Tuning(seed=settings.seed))
+    chosen = recipe.plain(settings.weight, found.C_, Tuning(seed=settings.seed))
+    return chosen.set_params(balance=found.balance_)
 
 
 def note_end_of_grid(ranker: Any) -> None:
