@@ -41,7 +41,8 @@ for ranking in rankings:
 
 warmth, rain = np.meshgrid(np.linspace(-8, 33, 160), np.linspace(0, 1, 120))
 days = np.column_stack([warmth.ravel(), rain.ravel()])
-first = session.run(["label_indices"], {"X": days.astype(np.float32)})[0][:, 0].reshape(warmth.shape)
+best = session.run(["label_indices"], {"X": days.astype(np.float32)})[0]
+first = best[:, 0].reshape(warmth.shape)
 
 figure, panel = plt.subplots(figsize=(6.5, 3.6))
 colours = ["#56B4E9", "#E69F00", "#CC79A7"]
