@@ -158,9 +158,9 @@ def test_a_budget_is_kept_and_spent_on_the_largest_gains(fitted):
         (PairwiseRanker(), "f-beta", "its scores tell pairs of labels apart"),
         (AdaBoostMR(weight="uniform"), "precision", "its scores tell pairs of labels apart"),
         (
-            LogisticRanker(weight="uniform", positive_cost="balanced"),
+            LogisticRanker(weight="uniform", balance=1.0),
             "macro-f1",
-            "use a number for positive_cost",
+            "a balance of 1 moves each row's chances otherwise: use balance=0",
         ),
         (StagedSearchCV(AdaBoostRanker()), "precision", "it has weight='rank'"),
         (PLAIN, "recall", "needs chances of weight='recall' from LogisticRanker, but"),

@@ -282,19 +282,3 @@ def constants_of(positives: NDArray[Any], n_counted: Any) -> NDArray[np.float64]
     scores[positives == n_counted] = FIRST
     scores[positives == 0] = LAST
     return scores
-
-
-def balanced(
-    labels: LabelSets, weights: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return weights of irrelevant cells, and the cost of relevant ones, that balance each row.
-
-    With s relevant labels of m known ones, an irrelevant cell of a row of weight w weighs
-    m w / (2 (m - s)) and a relevant one m w / (2 s).
-    """
-    ranked = ~labels.trivial
-    m, sizes = labels.n_known[ranked], labels.sizes[ranked]
-    costs, balanced = np.ones(labels.n_rows), weights.astype(np.float64)
-    costs[ranked] = (m - sizes) / sizes
-    balanced[ranked] *= m / (2 * (m - sizes))
-    return balanced, costs
