@@ -108,7 +108,7 @@ class Calibration:
         min_positives: int,
         constant: float,
     ) -> None:
-        self._constant = constant
+        self.constant = constant
         usable = known & (np.abs(scores) < constant) & (counts > 0)[:, None]
         fewer = np.minimum((usable & relevant).sum(axis=0), (usable & ~relevant).sum(axis=0))
         self.pooled = fewer < min_positives
@@ -129,7 +129,7 @@ class Calibration:
         """Return probabilities (n, m)."""
         columns = zip(self.maps, scores.T.astype(np.float64), strict=True)
         chances = np.column_stack([turn(column) for turn, column in columns])
-        return np.where(np.abs(scores) < self._constant, chances, (scores > 0) * 1.0)
+        return np.where(np.abs(scores) < self.constant, chances, (scores > 0) * 1.0)
 
     def state(self) -> dict[str, Any]:
         """Return the maps as arrays: which map each label has, and the numbers of each map."""
@@ -137,7 +137,7 @@ class Calibration:
         numbers = [np.atleast_1d(np.array(turn, dtype=np.float64).T) for turn in distinct]
         places = {id(turn): place for place, turn in enumerate(distinct)}
         return {
-            "constant": self._constant,
+            "constant": self.constant,
             "pooled": self.pooled,
             "which": np.array([places[id(turn)] for turn in self.maps]),
             "curved": np.array([isinstance(turn, Curve) for turn in distinct]),
@@ -157,7 +157,7 @@ class Calibration:
             raise ValueError("maps to probabilities do not have as many numbers as they should")
         maps = [_map(*it) for it in zip(state["curved"], pieces, strict=True)]
         calibration.maps = [maps[place] for place in state["which"]]
-        calibration.pooled, calibration._constant = state["pooled"], float(state["constant"])
+        calibration.pooled, calibration.constant = state["pooled"], float(state["constant"])
         return calibration
 
 
