@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from deltarank.base.parameters import positive_number
+from deltarank.base.parameters import positive_number, unit_number
 from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arrays import Arrays
 from deltarank.storage.known import Known
@@ -15,7 +15,9 @@ _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 # Kernels count features in 32 bits.
 _MOST_FEATURES = 2**31
 # Parameters that may be numbers other than positive ones.
-_ANY_NUMBER = ("balance", "n_jobs", "random_state")
+_ANY_NUMBER = ("n_jobs", "random_state")
+# Parameters from 0 to 1.
+_UNIT_NUMBERS = ("balance", "balances")
 _POSITIVE_VALUES = ("C_", "gamma_", "n_landmarks_", "rho_")
 
 
@@ -74,9 +76,12 @@ def check_numbers(ranker: Any, parameters: dict[str, Any], values: dict[str, Any
         numbers = value if isinstance(value, list | tuple) else [value]
         for number in numbers:
             if type(number) in (int, float) and name not in _ANY_NUMBER:
-                positive_number(number, name)
+                check = unit_number if name in _UNIT_NUMBERS else positive_number
+                check(number, name)
     for name in _POSITIVE_VALUES:
         if name in values:
             positive_number(values[name], name)
-    for check in ("_options", "_check_numbers"):
-        getattr(ranker, check, lambda: None)()
+    if "balance_" in values:
+        unit_number(values["balance_"], "balance_")
+    for own in ("_options", "_check_numbers"):
+        getattr(ranker, own, lambda: None)()

@@ -68,7 +68,10 @@ STORED = {
         maybe_sparse={"coef_": "csc"},
     ),
     "LogisticRankerCV": Stored(
-        "deltarank.rankers", _SOLUTION, ("C_", "best_score_", "cv_results_")
+        "deltarank.rankers",
+        _SOLUTION,
+        ("C_", "balance_", "best_score_", "cv_results_"),
+        optional=("balance_",),  # older files have none
     ),
     "KernelLogisticRanker": Stored(
         "deltarank.rankers",
