@@ -68,6 +68,18 @@ def test_unknown_labels_are_cells_without_gradient(cost):
     assert_allclose(ranker.decision_function(X[COUNTED]), slow.scores, atol=1e-10)
 
 
+def test_a_balance_is_a_cost_of_relevant_cells_where_rows_have_as_many_labels():
+    two = np.zeros_like(Y)
+    two[np.arange(N)[:, None], np.argsort(-(X @ RNG.normal(size=(4, M))), axis=1)[:, :2]] = 1
+    # Without a penalty nothing but the ratio of the cells' weights counts.
+    options = {"n_trees": 5, "max_leaves": 4, "l2": 1e-12, "min_child_weight": 1e-9}
+    balanced = BoostedTreeRanker(balance=0.5, **options).fit(X, two, SAMPLE_WEIGHT)
+    costly = BoostedTreeRanker(positive_cost=(3 / 2) ** 0.5, **options).fit(X, two, SAMPLE_WEIGHT)
+    assert_allclose(balanced.decision_function(X), costly.decision_function(X), atol=1e-8)
+    plain = BoostedTreeRanker(**options).fit(X, two, SAMPLE_WEIGHT)
+    assert np.abs(balanced.decision_function(X) - plain.decision_function(X)).max() > 0.1
+
+
 def test_splits_of_many_labels_are_found_on_a_sketch():
     many = np.tile(Y, 5)[:, :20].copy()
     flipped = RNG.random(many.shape) < 0.2
@@ -259,7 +271,8 @@ def test_importances_are_shares_of_the_gains():
         ({"l2": 0}, "l2 must be positive"),
         ({"min_child_weight": -1}, "min_child_weight must be positive"),
         ({"loss": "hinge"}, "unknown loss 'hinge'; choose one of exponential, logistic"),
-        ({"positive_cost": "even"}, "unknown positive_cost"),
+        ({"positive_cost": 0}, "positive_cost must be positive"),
+        ({"balance": 2}, "balance must be a number from 0 to 1"),
         ({"early_stopping": 0}, "early_stopping must be a positive integer"),
     ],
 )

@@ -28,6 +28,8 @@ from deltarank.rankers import (
 ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 STUMPS_PER_LABEL = (10, 20, 50, 100, 200)
 TREES = (50, 100, 200, 500, 1000)
+# From the consistent to the balanced loss.
+BALANCES = (0.0, 0.5, 1.0)
 # A grid of rounds is walked until a further decade brings nothing.
 PATIENCE = 10.0
 
@@ -36,7 +38,7 @@ class Tuning(NamedTuple):
     """How parameters are chosen: the folds, their seed, and the values to try.
 
     `rounds` are of stumps that all labels share, `stumps` of each label's own, `trees` of trees;
-    `Cs` of None stands for the grid of `LogisticRankerCV`.
+    `Cs` of None stands for the grid of `LogisticRankerCV`, and `balances` are for it too.
     """
 
     folds: int = 5
@@ -45,6 +47,7 @@ class Tuning(NamedTuple):
     stumps: Sequence[int] = STUMPS_PER_LABEL
     trees: Sequence[int] = TREES
     Cs: Sequence[float] | None = None
+    balances: Sequence[float] = (0.0,)
 
 
 class Recipe(NamedTuple):
@@ -136,7 +139,11 @@ RECIPES = {
     "logistic": Recipe(
         lambda weight, C, _: LogisticRanker(weight=weight, **_given(C=C)),
         lambda weight, tuning: LogisticRankerCV(
-            Cs=tuning.Cs, weight=weight, cv=tuning.folds, random_state=tuning.seed
+            Cs=tuning.Cs,
+            balances=tuning.balances,
+            weight=weight,
+            cv=tuning.folds,
+            random_state=tuning.seed,
         ),
         "C",
         scale=True,

@@ -4,7 +4,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from deltarank.base.parameters import positive_number
 from deltarank.core.choices import choose
 from deltarank.core.losses import LOSSES, Loss
 
@@ -17,19 +16,9 @@ def trainable_loss(name: Any) -> Loss:
     return choose(TRAINABLE, name, "loss")
 
 
-def check_positive_cost(cost: Any) -> None:
-    """Refuse a cost of relevant cells that is neither a positive number nor "balanced"."""
-    if isinstance(cost, str):
-        choose({"balanced": None}, cost, "positive_cost")
-    else:
-        positive_number(cost, "positive_cost")
-
-
-def chances(loss: Loss, positive_cost: float | str, scores: NDArray[Any]) -> NDArray[Any]:
+def chances(loss: Loss, positive_cost: float, scores: NDArray[Any]) -> NDArray[Any]:
     """Return the chances that scores stand for, had relevant cells cost no more than others."""
     assert loss.inverse_link is not None, "a loss that is trained has one"
     found = loss.inverse_link(scores)
-    if isinstance(positive_cost, str):
-        return found
     # Relevant cells that cost kappa turn a chance p into kappa p / (kappa p + 1 - p).
     return found / (positive_cost - (positive_cost - 1) * found)

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from deltarank.base.chances import chances, check_positive_cost, trainable_loss
-from deltarank.base.parameters import positive_integer, positive_number
-from deltarank.base.ranker import balanced, training_weights
+from deltarank.base.chances import chances, trainable_loss
+from deltarank.base.parameters import positive_integer, positive_number, unit_number
+from deltarank.base.ranker import training_weights
 from deltarank.base.staged import StagedRanker
 from deltarank.boosting.values import MOST_BINS
+from deltarank.core.balance import split_weights
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
 from deltarank.gradient_trees.booster import Booster, Options, Weighed, hold_out
@@ -27,8 +28,8 @@ class BoostedTreeRanker(StagedRanker):
     It minimises :math:`\sum_i w(y_i) \sum_l \phi(y_{il} f_l(x_i))` for all labels at once: each
     round grows one tree, whose leaves hold a step of Newton's method for every label. The splits of
     a tree are found on a sketch of the gradients, a few random mixtures of labels that are drawn
-    anew for every tree (Iosipoi and Vakhrushev 2022), so that a tree costs little more for a
-    thousand labels than for ten.
+    anew for every tree (Iosipoi and Vakhrushev 2022), so that their search costs the same
+    for a thousand labels as for fifteen.
 
     Consistent means: if trees come as close to the log odds of every label's weighted chance as
     one likes, as rows and trees are added, the order becomes the best one. Scores need not be
@@ -51,7 +52,7 @@ class BoostedTreeRanker(StagedRanker):
         Added to curvatures: leaves of little weight take short steps.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         What a row counts, by its label set: see `deltarank.instance_weights`.
-    positive_cost : float or "balanced"
+    positive_cost, balance : float
         What a relevant cell costs beside an irrelevant one: see `LogisticRanker`.
     loss : {"logistic", "exponential", "squared", "squared_hinge"}
         What a cell costs by its margin.
@@ -130,7 +131,8 @@ class BoostedTreeRanker(StagedRanker):
         min_child_weight: float = 20.0,
         l2: float = 1.0,
         weight: Weight = "rank",
-        positive_cost: float | str = 1.0,
+        positive_cost: float = 1.0,
+        balance: float = 0.0,
         loss: str = "logistic",
         bins: int = 64,
         sketch_size: int = 15,
@@ -148,6 +150,7 @@ class BoostedTreeRanker(StagedRanker):
         self.l2 = l2
         self.weight = weight
         self.positive_cost = positive_cost
+        self.balance = balance
         self.loss = loss
         self.bins = bins
         self.sketch_size = sketch_size
@@ -191,7 +194,8 @@ class BoostedTreeRanker(StagedRanker):
         --------
         >>> from deltarank import BoostedTreeRanker
         >>> X = [[0, 5.0], [1, 5.0], [2, 5.0], [3, 5.0]] * 5
-        >>> ranker = BoostedTreeRanker(n_trees=2, min_child_weight=1).fit(X, [{"a"}, {"a"}, {"b"}, {"b"}] * 5)
+        >>> Y = [{"a"}, {"a"}, {"b"}, {"b"}] * 5
+        >>> ranker = BoostedTreeRanker(n_trees=2, min_child_weight=1).fit(X, Y)
         >>> ranker.feature_importances_
         array([1., 0.])
         """
@@ -203,7 +207,8 @@ class BoostedTreeRanker(StagedRanker):
         positive_integer(self.n_trees, "n_trees")
         if self.early_stopping is not None:
             positive_integer(self.early_stopping, "early_stopping")
-        check_positive_cost(self.positive_cost)
+        positive_number(self.positive_cost, "positive_cost")
+        unit_number(self.balance, "balance")
 
     def _options(self) -> Options:
         for name in ("learning_rate", "row_share", "feature_share"):
@@ -245,7 +250,7 @@ class BoostedTreeRanker(StagedRanker):
         before = self._last_fit()
         X = self._check_rows(X, fitting=True)
         targets = self._check_labels(y, X.shape[0])
-        weights = training_weights(targets, y, self.weight, sample_weight)
+        weights = training_weights(targets, y, self.weight, sample_weight, self.balance)
         counted = weights > 0
         data = self._weighed(X[counted], targets.labels.take(counted), weights[counted])
         generator = _generator(self.random_state)
@@ -264,10 +269,8 @@ class BoostedTreeRanker(StagedRanker):
             yield
 
     def _weighed(self, X: Any, labels: Any, weights: Any) -> Weighed:
-        costs = np.ones(len(weights))
-        if isinstance(self.positive_cost, str):
-            return Weighed(X, labels, *balanced(labels, weights))
-        return Weighed(X, labels, weights, self.positive_cost * costs)
+        weights, costs = split_weights(labels, weights, self.balance)
+        return Weighed(X, labels, weights, self.positive_cost * costs * np.ones(len(weights)))
 
     def _stages(self, booster: Booster, stages: list[int], n_before: int) -> Iterator[list[Forest]]:
         """Yield the trees of each stage beyond those of the one before."""

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from deltarank.base.chances import chances, check_positive_cost, trainable_loss
-from deltarank.base.parameters import positive_integer, positive_number
+from deltarank.base.chances import chances, trainable_loss
+from deltarank.base.parameters import positive_integer, positive_number, unit_number
 from deltarank.core.choices import choose
 from deltarank.core.devices import device_ranking, device_scores, scoring_device
 from deltarank.core.losses import Loss
@@ -20,7 +20,8 @@ from deltarank.linear.unknown import UNKNOWN
 class UnivariateRanker(LinearRanker):
     """A linear ranker whose labels are problems of their own under a univariate loss."""
 
-    positive_cost: float | str
+    positive_cost: float
+    balance: float
     loss: str
     unknown: str
     tol: float
@@ -37,7 +38,8 @@ class UnivariateRanker(LinearRanker):
 
     def _options(self) -> Options:
         """Check the options that every fit has, and return how problems are solved."""
-        check_positive_cost(self.positive_cost)
+        positive_number(self.positive_cost, "positive_cost")
+        unit_number(self.balance, "balance")
         self._loss()
         choose(dict.fromkeys(UNKNOWN), self.unknown, "unknown")
         positive_number(self.tol, "tol")

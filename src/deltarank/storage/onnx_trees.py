@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from deltarank.gradient_trees.boosted_trees import BoostedTreeRanker
 from deltarank.gradient_trees.forest import Forest
-from deltarank.storage.onnx_graph import Graph
+from deltarank.storage.onnx_graph import Graph, not_above
 
 # Trees whose values are gathered and added at a time: a row takes as many times the labels.
 TREES_PER_SUM = 16
@@ -17,29 +17,22 @@ def forest_scores(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
     """Add the values of a row's leaves, looked up by the numbers that the trees give.
 
     ONNX's trees could hold the values themselves, one entry per leaf and label; as a table these
-    take a fraction of the space, and float64 sums stay float64.
+    take a fraction of the space, and sums are of the kind of the graph.
     """
     fitted = np.isnan(ranker.constants_)
     scores = graph.constant(np.where(fitted, ranker.base_, ranker.constants_)[None])
     values = np.where(fitted, ranker.values_, 0)
-    table = graph.constant(values, values.dtype)
+    table = graph.constant(values, min(values.dtype, graph.dtype))
     firsts = _first_leaves(ranker._forest)
-    within = graph.trees(rows, ranker.n_trees_, **_nodes(ranker._forest, firsts))
-    leaves = graph.add("Cast", within, to=_type("INT64"))
-    leaves = graph.add("Add", leaves, graph.constant(firsts, np.int64))
+    within = graph.trees(rows, ranker.n_trees_, **_nodes(ranker._forest, firsts, graph.dtype))
+    leaves = graph.add("Add", graph.cast(within, np.int64), graph.constant(firsts, np.int64))
     axis = graph.constant([1], np.int64)
     for start in range(0, ranker.n_trees_, TREES_PER_SUM):
         stop = min(start + TREES_PER_SUM, ranker.n_trees_)
         some = graph.add("Gather", leaves, graph.constant(range(start, stop), np.int64), axis=1)
-        found = graph.add("Cast", graph.add("Gather", table, some), to=_type("DOUBLE"))
+        found = graph.cast(graph.add("Gather", table, some), graph.dtype)
         scores = graph.add("Add", scores, graph.add("ReduceSum", found, axis, keepdims=0))
     return scores
-
-
-def _type(name: str) -> int:
-    from onnx import TensorProto
-
-    return int(getattr(TensorProto, name))
 
 
 def _first_leaves(forest: Forest) -> NDArray[np.int64]:
@@ -57,10 +50,8 @@ def _n_nodes(forest: Forest) -> NDArray[np.int64]:
     return n_nodes
 
 
-def _nodes(forest: Forest, firsts: NDArray[np.int64]) -> dict[str, Any]:
+def _nodes(forest: Forest, firsts: NDArray[np.int64], dtype: Any) -> dict[str, Any]:
     """Return the attributes of a TreeEnsembleRegressor that gives the leaf within each tree."""
-    from onnx import numpy_helper
-
     n_nodes = _n_nodes(forest)
     trees = np.arange(len(forest.roots))
     inner_tree, leaf_tree = np.repeat(trees, n_nodes), np.repeat(trees, n_nodes + 1)
@@ -76,12 +67,12 @@ def _nodes(forest: Forest, firsts: NDArray[np.int64]) -> dict[str, Any]:
         forest.children - first_node[tree],
     )
     nothing = np.zeros(len(leaf_tree), np.int64)
-    thresholds = np.concatenate([forest.thresholds, nothing.astype(np.float64)])
+    thresholds = np.concatenate([not_above(forest.thresholds, dtype), nothing.astype(dtype)])
     return {
         "nodes_treeids": [*inner_tree.tolist(), *leaf_tree.tolist()],
         "nodes_nodeids": [*inner_id.tolist(), *leaf_id.tolist()],
         "nodes_featureids": [*forest.features.tolist(), *nothing.tolist()],
-        "nodes_values_as_tensor": numpy_helper.from_array(thresholds, "thresholds"),
+        **_numbers("nodes_values", thresholds),
         "nodes_modes": ["BRANCH_LEQ"] * len(inner_tree) + ["LEAF"] * len(leaf_tree),
         "nodes_truenodeids": [*child[:, 0].tolist(), *nothing.tolist()],
         "nodes_falsenodeids": [*child[:, 1].tolist(), *nothing.tolist()],
@@ -92,5 +83,14 @@ def _nodes(forest: Forest, firsts: NDArray[np.int64]) -> dict[str, Any]:
         "target_treeids": leaf_tree.tolist(),
         "target_nodeids": leaf_id.tolist(),
         "target_ids": leaf_tree.tolist(),
-        "target_weights_as_tensor": numpy_helper.from_array(leaf.astype(np.float64), "leaves"),
+        **_numbers("target_weights", leaf.astype(dtype)),
     }
+
+
+def _numbers(name: str, numbers: NDArray[Any]) -> dict[str, Any]:
+    """Return an attribute of numbers; those of float64 are a tensor, under another name."""
+    from onnx import numpy_helper
+
+    if numbers.dtype == np.float32:
+        return {name: numbers.tolist()}
+    return {f"{name}_as_tensor": numpy_helper.from_array(numbers, name)}

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.core import threads
+from deltarank.core.arrays import with_narrow_places
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.progress import progress
 from deltarank.linear import fit as linear
 from deltarank.linear.checkpoint import Checkpoint
+from deltarank.linear.kernels.lanes import LANES
 from deltarank.linear.objective import Objective
 from deltarank.linear.rows.local import LocalRows
 from deltarank.linear.rows.tables import are_small
-from deltarank.trees.kernels.lanes import LANES
 from deltarank.trees.kernels.members import family_signs, kept_coefficients, rows_of_nodes
 from deltarank.trees.kernels.siblings import ascend_siblings
 from deltarank.trees.tree import Forest
@@ -152,7 +153,8 @@ def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
                 solved.append(Fitted(**earlier))
             done(done.at + float(costs[block].sum()))
     coef, *others = zip(*solved, strict=True)
-    return Fitted(sparse.vstack(coef, format="csr"), *map(np.concatenate, others))
+    stacked = with_narrow_places(sparse.vstack(coef, format="csr"))
+    return Fitted(stacked, *map(np.concatenate, others))
 
 
 def _fingerprint(rows: Rows, forest: Forest, options: Options) -> str:
