@@ -190,6 +190,7 @@ class TestFit:
             (["--ranker", "adaboost", "--tune"], "fitted AdaBoostRanker"),
             (["--ranker", "adaboost-mr", "--rounds", "7"], "n_stumps = 7"),
             (["--ranker", "adaboost-mh", "--rounds", "7"], "fitted AdaBoostMH"),
+            (["--ranker", "boosted-trees", "--rounds", "7"], "fitted BoostedTreeRanker"),
             (["--ranker", "lllr", "--rounds", "9"], "n_iterations = 9"),
             (["--ranker", "pairwise", "--C", "0.5", "--weight", "uniform"], "C = 0.5"),
         ],
