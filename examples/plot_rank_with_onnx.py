@@ -30,7 +30,7 @@ export_onnx(model, path, top=2)
 
 session = onnxruntime.InferenceSession(path)
 names = json.loads(session.get_modelmeta().custom_metadata_map["labels"])
-indices, _ = session.run(["label_indices", "scores"], {"X": np.array([[29, 0.1], [1, 0.9]])})
+indices, _ = session.run(["label_indices", "scores"], {"X": np.float32([[29, 0.1], [1, 0.9]])})
 rankings = [[names[i] for i in row] for row in indices]
 for ranking in rankings:
     print(" > ".join(ranking))
@@ -41,7 +41,8 @@ for ranking in rankings:
 
 warmth, rain = np.meshgrid(np.linspace(-8, 33, 160), np.linspace(0, 1, 120))
 days = np.column_stack([warmth.ravel(), rain.ravel()])
-first = session.run(["label_indices"], {"X": days})[0][:, 0].reshape(warmth.shape)
+best = session.run(["label_indices"], {"X": days.astype(np.float32)})[0]
+first = best[:, 0].reshape(warmth.shape)
 
 figure, panel = plt.subplots(figsize=(6.5, 3.6))
 colours = ["#56B4E9", "#E69F00", "#CC79A7"]

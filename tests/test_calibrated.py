@@ -25,7 +25,6 @@ from deltarank import (
     LogisticRanker,
     PairwiseRanker,
     WeightedBinaryRelevance,
-    save,
 )
 from deltarank.datasets import SyntheticModel
 from deltarank.wrappers.calibration import isotonic, platt
@@ -264,12 +263,6 @@ class TestManners:
 def test_bad_input_is_refused_in_words(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_a_file_is_refused_with_a_way_out(tmp_path):
-    fitted = CalibratedRanker(LogisticRanker(), cv=2).fit(X, Y)
-    with pytest.raises(ValueError, match="save its ranker_"):
-        save(fitted, tmp_path / "model")
 
 
 def test_the_example_finds_better_sets(run_example):

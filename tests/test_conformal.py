@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from deltarank import AdaBoostRanker, ConformalRanker, LogisticRanker, save
+from deltarank import AdaBoostRanker, ConformalRanker, LogisticRanker
 from deltarank.core.labels import label_sets
 from deltarank.datasets import SyntheticModel
 from deltarank.decisions.conformal import RISKS, safe_threshold
@@ -133,9 +133,6 @@ def test_what_is_wrong_is_named():
         ConformalRanker(LogisticRanker(), calibration_size=0.9).fit(X[:2], Y[:2])
     with pytest.raises(ValueError, match="ConformalRanker takes no unknown labels"):
         ConformalRanker(LogisticRanker()).fit(X, np.where(X[:, :1] > 0.9, np.nan, Y))
-    fitted = ConformalRanker(LogisticRanker(), random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="ConformalRanker cannot be saved: save its ranker_"):
-        save(fitted, "nowhere.delta")
 
 
 def test_the_example_keeps_every_level_and_a_better_ranker_has_smaller_sets(run_example):

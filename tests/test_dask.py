@@ -83,7 +83,7 @@ FORMS = {
     [
         {},
         {"weight": "uniform", "positive_cost": 3.0, "C": 0.1},
-        {"weight": ("ndcg", 2), "positive_cost": "balanced", "penalize_intercept": True},
+        {"weight": ("ndcg", 2), "balance": 0.5, "penalize_intercept": True},
     ],
 )
 def test_coefficients_are_those_of_a_local_fit(client, form, options):

@@ -56,7 +56,7 @@ def objectives(ranker, X, weights):
         {"C": 100.0, "weight": "uniform"},
         {"C": 0.01, "penalize_intercept": True},
         {"positive_cost": 3.0},
-        {"positive_cost": "balanced"},
+        {"balance": 1.0},
     ],
     ids=str,
 )

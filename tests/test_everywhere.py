@@ -108,7 +108,8 @@ OPTIONS = [
     {"C": 0.03},
     {"weight": "uniform"},
     {"positive_cost": 3.0},
-    {"positive_cost": "balanced"},
+    {"balance": 0.5},
+    {"balance": 1.0, "weight": "uniform", "positive_cost": 2.0},
     {"penalize_intercept": True},
     {"n_jobs": 2},
     *({"loss": loss} for loss in TRAINABLE),
@@ -193,7 +194,14 @@ def test_progress_is_told_everywhere(place):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"n_jobs": 2}, {"prune": 0.01}, {"checkpoint": True}, {"loss": "squared"}],
+    [
+        {},
+        {"n_jobs": 2},
+        {"prune": 0.01},
+        {"checkpoint": True},
+        {"loss": "squared"},
+        {"balance": 1.0},
+    ],
     ids=str,
 )
 def test_c_is_chosen_and_all_rows_fitted_again_everywhere(place, options, tmp_path):
@@ -210,7 +218,21 @@ def test_c_is_chosen_and_all_rows_fitted_again_everywhere(place, options, tmp_pa
         assert_allclose(again.coef_, ranker.coef_)
 
 
-@pytest.mark.parametrize("options", [{}, {"n_jobs": 2}, {"checkpoint": True}], ids=str)
+def test_a_balance_is_chosen_with_c_everywhere(place):
+    ranker = place.fit(
+        LogisticRankerCV(Cs=[1e-6, 1.0], balances=[0.0, 0.5, 1.0], cv=3, random_state=0)
+    )
+    tried = list(zip(*(ranker.cv_results_[f"param_{p}"] for p in ("C", "balance")), strict=True))
+    assert {(1e-6, 0.0), (1.0, 0.0), (1.0, 0.5), (1.0, 1.0)} <= set(tried)
+    best = ranker.cv_results_["mean_test_score"].argmax()
+    assert (ranker.C_, ranker.balance_) == tried[best]
+    alone = LogisticRanker(C=ranker.C_, balance=ranker.balance_, tol=1e-9).fit(X, Y)
+    assert_same_fit(ranker, alone)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"n_jobs": 2}, {"checkpoint": True}, {"balance": 1.0}], ids=str
+)
 def test_kernels_are_chosen_everywhere(place, options, tmp_path):
     if "checkpoint" in options:
         options = {"checkpoint": str(tmp_path)}

@@ -313,8 +313,11 @@ def test_refusals():
         ValueError, match="unknown unknown 'ignored'; choose one of completed, expected"
     ):
         LogisticRanker(unknown="ignored").fit(X, Y)
-    with pytest.raises(ValueError, match=r"positive_cost='balanced' .* unknown='known_part'"):
-        LogisticRanker(positive_cost="balanced").fit(X, Y)
+    for unknown in ("expected", "completed"):
+        with pytest.raises(ValueError, match=r"balance=0.5 counts .* unknown='known_part'"):
+            LogisticRanker(balance=0.5, unknown=unknown).fit(X, Y)
+    with pytest.raises(ValueError, match=r"balance=0.5 counts .* unknown='known_part'"):
+        LogisticRankerCV(balances=[0, 0.5]).fit(X, Y)
     with pytest.raises(ValueError, match=r"chances must have shape \(1500, 5\)"):
         instance_weights(Y, chances=[0.5])
     with pytest.raises(ValueError, match="chances of unknown labels must be probabilities; got 2"):

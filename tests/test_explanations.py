@@ -19,6 +19,7 @@ from deltarank import (
     explain,
     top_features,
 )
+from deltarank.explanations import Explanation
 
 RANKERS = [
     LogisticRanker(C=10),
@@ -168,3 +169,27 @@ def test_what_cannot_be_explained_is_refused_with_a_reason(data):
         top_features(ranker, "a", feature_names=["u"])
     with pytest.raises(ValueError, match="n must be a positive integer; got 0"):
         top_features(ranker, "a", 0)
+
+
+def test_an_explanation_reads_as_a_table_whose_lines_add_up():
+    values = np.array([0.5, -2.0, *([0.25] * 11)])
+    found = Explanation([f"f{j}" for j in range(13)], values, 1.0, ("a", "b"))
+    heading, *lines = repr(found).splitlines()
+    assert heading.split() == ["what", "puts", "a", "above", "b", "adds"]
+    assert lines[0].split() == ["f1", "-2.000"]
+    assert lines[-3].split() == ["(3", "other", "features)", "+0.7500"]
+    *parts, difference = (float(line.split()[-1]) for line in lines)
+    assert sum(parts) == difference == found.difference
+    assert len({len(line) for line in (heading, *lines)}) == 1, "numbers end in one column"
+
+
+def test_names_of_others_command_neither_terminals_nor_notebooks():
+    found = Explanation(["<b>\x1b[2J"], np.ones(1), 0.0, ("<i>", "b"))
+    assert "\x1b" not in repr(found)
+    assert "&lt;b&gt;" in found._repr_html_()
+    assert "<i>" not in found._repr_html_()
+
+
+def test_an_explanation_knows_its_labels(data):
+    X, Y = data
+    assert explain(LogisticRanker().fit(X, Y), X[0], "a", "b").labels == ("a", "b")

@@ -1,5 +1,7 @@
 """Label trees: what they estimate, how they search, and what they are given."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -7,7 +9,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from deltarank import CalibratedRanker, export_onnx, instance_weights
+from deltarank import CalibratedRanker, export_onnx, instance_weights, load, save
 from deltarank.datasets import long_tailed
 from deltarank.linear.checkpoint import Checkpoint
 from deltarank.trees.label_tree import LabelTreeRanker
@@ -66,6 +68,24 @@ def test_a_search_finds_what_sorting_all_scores_finds(options, kind):
     for top in (1, 5, 30):
         assert_array_equal(ranker.rank(X, top=top), order[:, :top])
     assert_array_equal(ranker.rank(X[:20]), order[:20])
+
+
+def test_rows_searched_one_by_one_rank_as_together_and_leave_no_trace():
+    X, Y = long_tailed(600, 200, 400, random_state=1)
+    ranker = LabelTreeRanker(arity=4, leaf_size=4, random_state=0).fit(X, Y)
+    fitted = pickle.dumps(ranker)
+    together = ranker.rank(X[:50], top=7)
+    assert_array_equal(np.vstack([ranker.rank(X[[i]], top=7) for i in range(50)]), together)
+    assert pickle.dumps(ranker) == fitted  # no table that a search made for itself
+    assert_array_equal(pickle.loads(fitted).rank(X[:50], top=7), together)
+
+
+def test_coefficients_are_kept_with_narrow_places(tmp_path):
+    X, Y = long_tailed(600, 200, 400, random_state=1)
+    ranker = LabelTreeRanker(random_state=0).fit(X, Y)
+    save(ranker, tmp_path / "tree.delta")
+    for coef in (ranker.coef_, load(tmp_path / "tree.delta").coef_):
+        assert coef.indices.dtype == coef.indptr.dtype == np.int32
 
 
 def test_ties_are_ranked_in_column_order():

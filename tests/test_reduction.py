@@ -175,3 +175,25 @@ class TestFolds:
             ValueError, match="n_splits must be at most the number of rows; got 3 with n_samples=2"
         ):
             LabelStratifiedKFold(3).folds([[1, 0], [0, 1]])
+
+
+def test_class_weight_of_the_estimator_hides_that_one_label_is_likelier():
+    """What docs/faq.md warns of. One x; labels relevant in 30 % and 60 % of its rows."""
+    X = np.zeros((100, 1))
+    Y = np.zeros((100, 2), int)
+    Y[:30, 0], Y[30:90, 1] = 1, 1  # one label per row at most: every row weighs the same
+    plain = WeightedBinaryRelevance(LogisticRegression()).fit(X, Y)
+    balanced = WeightedBinaryRelevance(LogisticRegression(class_weight="balanced")).fit(X, Y)
+    likelier, rarer = plain.decision_function(X[:1])[0][::-1]
+    assert likelier > rarer + 1
+    np.testing.assert_allclose(np.diff(balanced.decision_function(X[:1])[0]), 0, atol=1e-3)
+
+
+def test_searches_of_scikit_learn_take_scorers_but_no_names_of_ours():
+    X = np.arange(20.0)[:, None]
+    Y = (X > [[5, 10, 15]]).astype(int)
+    ranker = WeightedBinaryRelevance(LogisticRegression())
+    with pytest.raises(ValueError, match="scoring"):
+        cross_val_score(ranker, X, Y, scoring="neg_rank_loss", cv=2)
+    by_scorer = cross_val_score(ranker, X, Y, scoring=get_scorer("neg_rank_loss"), cv=2)
+    assert_allclose(cross_val_score(ranker, X, Y, cv=2), 1 + by_scorer)

@@ -11,7 +11,7 @@ from deltarank.rankers import SUCCESSOR_LOSSES
 from deltarank.theory import LabelDistribution
 
 COUNTEREXAMPLE = LabelDistribution({"0010": 2 / 9, "0101": 4 / 9, "1101": 3 / 9})
-# What each is consistent for; u3 is for nothing of this form.
+# What each is consistent for; u3 is for nothing of this form (see test_balance.py).
 TARGETS = {"u1": "uniform", "u2": "rank", "u4": "min"}
 
 
@@ -97,8 +97,3 @@ def test_folds_share_balanced_costs():
     chosen = LogisticRankerCV(Cs=[0.1, 10.0], random_state=0, **SUCCESSOR_LOSSES["u3"]).fit(X, Y)
     alone = LogisticRanker(C=chosen.C_, **SUCCESSOR_LOSSES["u3"]).fit(X, Y)
     assert_allclose(chosen.coef_, alone.coef_, atol=5e-3)
-
-
-def test_another_word_than_balanced_is_refused():
-    with pytest.raises(ValueError, match="unknown positive_cost 'equal'; choose one of balanced"):
-        LogisticRanker(positive_cost="equal").fit(np.zeros((3, 1)), np.eye(3, dtype=int))

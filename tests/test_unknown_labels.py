@@ -201,13 +201,13 @@ def test_each_label_is_a_logistic_regression_on_its_known_rows(engine, features,
 
 @ENGINES
 def test_balanced_costs_are_those_of_known_labels(engine):
-    options = {"weight": "uniform", "unknown": "known_part", "tol": 1e-8, **engine}
-    ranker = LogisticRanker(positive_cost="balanced", **options)
+    options = {"unknown": "known_part", "tol": 1e-8, **engine}
+    ranker = LogisticRanker(balance=1.0, **options)
     ranker.fit(X, Y)
     s, r = (Y == 1).sum(axis=1), (Y == 0).sum(axis=1)
     ranked = (s > 0) & (r > 0)
     weights, costs = np.zeros(N), np.ones(N)
-    weights[ranked] = ((s + r)[ranked]) / (2 * r[ranked])
+    weights[ranked] = 1 / r[ranked] / np.mean(2 / (s + r)[ranked])
     costs[ranked] = r[ranked] / s[ranked]
     for label in range(M):
         known = ~np.isnan(Y[:, label])

@@ -85,3 +85,9 @@ def test_diagnostics_count_what_weights_do():
     assert_allclose(report.largest_share, weights.max() / weights.sum())
     assert weight_diagnostics(Y, "uniform").effective_sample_size == 30
     assert "30.0 equally weighted rows" in str(weight_diagnostics(Y, "uniform"))
+
+
+def test_diagnostics_are_a_table_in_notebooks():
+    shown = weight_diagnostics([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]])._repr_html_()
+    assert "57.14%" in shown
+    assert shown.count("<tr>") == 4

@@ -13,6 +13,13 @@ def positive_number(value: Any, argument: str) -> float:
     return float(value)
 
 
+def unit_number(value: Any, argument: str) -> float:
+    """Return a number from 0 to 1, or refuse it."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) <= 1:
+        raise ValueError(f"{argument} must be a number from 0 to 1; got {value!r}")
+    return float(value)
+
+
 def positive_integer(value: Any, argument: str) -> int:
     """Return a positive integer, or refuse it."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:

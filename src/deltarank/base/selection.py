@@ -64,10 +64,10 @@ def choose_value(scores: NDArray[np.float64], one_standard_error: bool) -> int:
     return best
 
 
-def tabulate(parameter: str, values: Any, scores: NDArray[np.float64]) -> dict[str, Any]:
-    """Return ``cv_results_`` as scikit-learn's searches have it."""
+def tabulate(grid: dict[str, Any], scores: NDArray[np.float64]) -> dict[str, Any]:
+    """Return ``cv_results_`` as scikit-learn's searches have it, of the values tried."""
     results = {
-        f"param_{parameter}": values,
+        **{f"param_{parameter}": values for parameter, values in grid.items()},
         "mean_test_score": scores.mean(axis=0),
         "std_test_score": scores.std(axis=0),
     }

@@ -15,6 +15,9 @@ def export(
         int | None,
         typer.Option(min=1, help="How many labels per row; all by default.", show_default=False),
     ] = None,
+    double: Annotated[
+        bool, typer.Option("--double", help="Take, compute and give float64, not float32.")
+    ] = False,
 ) -> None:
     """Write a model as an ONNX graph: rows of numbers in, labels in rank order out.
 
@@ -31,6 +34,6 @@ def export(
     from deltarank.storage.prepared import Model
 
     loaded = Model.load(model)
-    export_onnx(loaded.ranker, onnx, top, preparation=loaded.preparation)
+    export_onnx(loaded.ranker, onnx, top, double=double, preparation=loaded.preparation)
     note(f"wrote {onnx}: {loaded.ranker.n_features_in_} numbers in, "
          f"{top or len(loaded.classes)} labels out")  # fmt: skip

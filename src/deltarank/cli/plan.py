@@ -15,7 +15,7 @@ from deltarank.linear.logistic_cv import DEFAULT_CS
 from deltarank.linear.rows.costs import SHARE_OF_VALIDATION, fit_seconds
 from deltarank.linear.rows.numpy_place import MatrixPlace
 from deltarank.rankers import LogisticRanker
-from deltarank.recipes import Recipe, Tuning
+from deltarank.recipes import BALANCES, Recipe, Tuning
 
 # Seconds of one core that a search may take unless it was asked for.
 LONGEST_SEARCH = 240
@@ -50,7 +50,9 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
     if not is_tuned(recipe, settings):
         _say_what_it_takes(fit, 1.0, settings.C, X, Y)
         return make(recipe, settings)
-    fits = 1 + SHARE_OF_VALIDATION * len(DEFAULT_CS) * (Tuning().folds - 1)
+    # Two more balances than one, and neighbours of the best.
+    n_tried = len(DEFAULT_CS) + len(BALANCES) + 1
+    fits = 1 + SHARE_OF_VALIDATION * n_tried * (Tuning().folds - 1)
     if settings.tune or fits * fit <= LONGEST_SEARCH:
         _say_what_it_takes(fits * fit, fits, max(DEFAULT_CS), X, Y)
         return make(recipe, settings)
@@ -59,16 +61,17 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
         f"C is chosen on {len(rows)} rows and the {len(labels)} most frequent labels (--tune takes "
         "all, which takes long; --C 1 chooses nothing)"
     )
-    C = make(recipe, settings).fit(X[rows], Y[rows][:, labels]).C_
-    _say_what_it_takes(fit, 1.0, C, X, Y)
-    return recipe.plain(settings.weight, C, Tuning(seed=settings.seed))
+    found = make(recipe, settings).fit(X[rows], Y[rows][:, labels])
+    _say_what_it_takes(fit, 1.0, found.C_, X, Y)
+    chosen = recipe.plain(settings.weight, found.C_, Tuning(seed=settings.seed))
+    return chosen.set_params(balance=found.balance_)
 
 
 def note_end_of_grid(ranker: Any) -> None:
     """Say if the best C is the largest or the smallest that was tried."""
     if not hasattr(ranker, "cv_results_") or not hasattr(ranker, "C_"):
         return
-    Cs = ranker.cv_results_["param_C"]
+    Cs = np.unique(ranker.cv_results_["param_C"])
     for end, value, beyond in (("largest", Cs[-1], 10.0), ("smallest", Cs[0], 0.1)):
         if len(Cs) > 1 and value == ranker.C_:
             note(f"C = {value:g} is the {end} value tried; --C {value * beyond:g} may be better")

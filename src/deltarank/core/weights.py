@@ -11,6 +11,7 @@ from deltarank.core import threads
 from deltarank.core.choices import choose
 from deltarank.core.kernels.unknown_labels import mean_weights
 from deltarank.core.labels import LabelSets, label_sets, row_numbers
+from deltarank.core.text import notebook_table
 
 Weight = str | tuple[str, int] | Callable[[Any], Any]
 Floats = NDArray[np.float64]
@@ -233,6 +234,14 @@ class WeightDiagnostics(NamedTuple):
             f"worth {self.effective_sample_size:.1f} equally weighted rows\n"
             f"the heaviest row carries {self.largest_share:.2%} of the weight"
         )
+
+    def _repr_html_(self) -> str:
+        shown = {
+            "rows that weigh nothing": str(self.n_dropped),
+            "worth so many equally weighted rows": f"{self.effective_sample_size:.1f}",
+            "share of the heaviest row": f"{self.largest_share:.2%}",
+        }
+        return notebook_table(("rows", str(self.n_rows)), list(shown.items()))
 
 
 def weight_diagnostics(

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from deltarank.base.chunked import dtype_of
-from deltarank.base.parameters import positive_integer, positive_number
+from deltarank.base.parameters import positive_integer, positive_number, unit_number
 from deltarank.base.ranker import Ranker, training_weights
 from deltarank.base.selection import Scoring, choose_scorer, split_rows
 from deltarank.core.chunks import is_chunked, is_frame, map_aligned, row_chunks
@@ -50,6 +50,8 @@ class KernelLogisticRanker(Ranker):
         Inverse of the penalty's strength, chosen among 10^-3, ..., 10^3 if not given.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         What a row counts, by its label set: see `deltarank.instance_weights`.
+    balance : float
+        As in `LogisticRanker`, for all fits on the map.
     unknown : {"expected", "known_part"}
         As in `LogisticRanker`, for all fits on the map.
     cv : int, splitter or iterable of (train, test)
@@ -103,6 +105,7 @@ class KernelLogisticRanker(Ranker):
         gamma: float | None = None,
         C: float | None = None,
         weight: Weight = "rank",
+        balance: float = 0.0,
         unknown: str = "expected",
         cv: Any = 5,
         scoring: Scoring = "neg_rank_loss",
@@ -117,6 +120,7 @@ class KernelLogisticRanker(Ranker):
         self.gamma = gamma
         self.C = C
         self.weight = weight
+        self.balance = balance
         self.unknown = unknown
         self.cv = cv
         self.scoring = scoring
@@ -190,6 +194,7 @@ class KernelLogisticRanker(Ranker):
             positive_number(self.gamma, "gamma")
         if self.C is not None:
             positive_number(self.C, "C")
+        unit_number(self.balance, "balance")
         positive_number(self.tol, "tol")
         positive_integer(self.max_iter, "max_iter")
         return [positive_integer(count, "each value of n_landmarks") for count in counts]
@@ -288,7 +293,7 @@ class _Search:
 
     def _settings(self, name: str) -> dict[str, Any]:
         """Return the options that every fit has, with a folder of its own for checkpoints."""
-        given = ("weight", "unknown", "max_iter", "device", "n_jobs", "checkpoint")
+        given = ("weight", "balance", "unknown", "max_iter", "device", "n_jobs", "checkpoint")
         settings = {option: getattr(self.ranker, option) for option in given}
         if settings["checkpoint"] is not None:
             settings["checkpoint"] = f"{settings['checkpoint']}/{name}"

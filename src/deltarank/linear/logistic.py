@@ -17,9 +17,9 @@ SUCCESSOR_LOSSES: dict[str, dict[str, Any]] = {
     "u1": {"weight": "uniform"},
     # 1 / (|P| |N|) sum_l: consistent for rank loss, Eq. (12) with (21).
     "u2": {"weight": "rank"},
-    # (1/|P|) sum_P + (1/|N|) sum_N: not consistent for any weighted rank loss, unless all label
-    # sets of an x have one size; it bounds the rank loss from above.
-    "u3": {"weight": "uniform", "positive_cost": "balanced"},
+    # (1/|P|) sum_P + (1/|N|) sum_N: bounds the rank loss from above, and is consistent for it where
+    # all label sets of an x have one size or labels are independent given x, not in general.
+    "u3": {"weight": "rank", "balance": 1.0},
     # 1 / min(|P|, |N|) sum_l: consistent for rank loss weighted so, not by (21).
     "u4": {"weight": "min"},
 }
@@ -48,10 +48,16 @@ class LogisticRanker(UnivariateRanker):
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         What a row counts, by its label set: see `deltarank.instance_weights`. Normalised to mean 1
         over the rows with a pair to rank, so that C means the same for every weight.
-    positive_cost : float or "balanced"
+    positive_cost : float
         What a relevant cell costs beside an irrelevant one. Any number keeps consistency.
-        "balanced" gives a row's relevant cells together as much weight as its irrelevant ones,
-        half of m w(y), which is not consistent in general: see `SUCCESSOR_LOSSES`.
+        There is no ``class_weight``, which weighs relevant rows by label: that moves each label's
+        scores by an amount of its own, and so changes the order. See ``docs/faq.md``.
+    balance : float
+        From 0 to 1: a relevant cell weighs w(y) (m - s)^balance and an irrelevant one
+        w(y) s^balance, Eq. (72), with s labels of m relevant. 0 is the consistent loss (12); at 1 a
+        row's relevant cells together weigh as much as its irrelevant ones: the loss of Wu et al.
+        (2021), which bounds the rank loss from above. Above 0 the order need not become the best
+        one where labels depend on each other: see ``docs/theory.md``.
     loss : {"logistic", "exponential", "squared", "squared_hinge"}
         What a cell costs by its margin: a name of `deltarank.core.losses.LOSSES` whose expectation
         has a minimiser. All of these are consistent for rank loss, each where its own best scores
@@ -133,7 +139,8 @@ class LogisticRanker(UnivariateRanker):
         *,
         C: float = 1.0,
         weight: Weight = "rank",
-        positive_cost: float | str = 1.0,
+        positive_cost: float = 1.0,
+        balance: float = 0.0,
         loss: str = "logistic",
         unknown: str = "expected",
         penalize_intercept: bool = False,
@@ -148,6 +155,7 @@ class LogisticRanker(UnivariateRanker):
         self.C = C
         self.weight = weight
         self.positive_cost = positive_cost
+        self.balance = balance
         self.loss = loss
         self.unknown = unknown
         self.penalize_intercept = penalize_intercept

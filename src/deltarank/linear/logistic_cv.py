@@ -1,15 +1,17 @@
 """LogisticRanker with C chosen by cross-validation: the whole grid as one job."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deltarank.base.parameters import positive_number
+from deltarank.base.parameters import positive_number, unit_number
 from deltarank.base.selection import Scoring, choose_value, tabulate
-from deltarank.core.progress import progress
+from deltarank.core.progress import Step, progress
 from deltarank.core.weights import Weight
-from deltarank.linear.fit import fit, within
+from deltarank.linear.fit import Options, fit, within
+from deltarank.linear.solvers.solution import Solution
 from deltarank.linear.univariate import UnivariateRanker
 from deltarank.linear.validation import validation
 
@@ -23,7 +25,8 @@ class LogisticRankerCV(UnivariateRanker):
     """Logistic ranker that chooses C by cross-validated rank loss.
 
     The folds of a value of C are solved together, each value starts from the solution of the one
-    before, and all share one set of eigenvectors: the grid costs a few fits, not 35.
+    before, and all share one set of eigenvectors: the grid costs a few fits, not 35. Further values
+    of `balance` are tried at the best C only, and the best of them at its neighbours.
 
     Parameters
     ----------
@@ -35,8 +38,11 @@ class LogisticRankerCV(UnivariateRanker):
         A name of `deltarank.metrics.SCORERS`, or ``scorer(ranker, X, Y)``, greater being better.
         With a vector of classes in place of label sets, a name stands for the accuracy.
     one_standard_error : bool
-        Choose the smallest C whose mean score is within one standard error of the best.
-    weight, positive_cost, loss, penalize_intercept, tol, max_iter, device, n_jobs
+        Choose the smallest C whose mean score is within one standard error of the best, and of that
+        the smallest balance.
+    balances : sequence of float, optional
+        Values of `balance` to choose from with C; the smallest goes along all of `Cs`.
+    weight, positive_cost, balance, loss, penalize_intercept, tol, max_iter, device, n_jobs
         As in `LogisticRanker`; `tol` is for the final fit.
     unknown : {"expected", "known_part"}
         As in `LogisticRanker`. Chances come from one fit of all rows with C = 1, before the search;
@@ -50,13 +56,13 @@ class LogisticRankerCV(UnivariateRanker):
 
     Attributes
     ----------
-    C_ : float
-        The chosen value, with which all rows were fitted again.
+    C_, balance_ : float
+        The chosen values, with which all rows were fitted again.
     best_score_ : float
-        Its mean score on held-out rows.
+        Their mean score on held-out rows.
     cv_results_ : dict
-        ``param_C``, ``mean_test_score``, ``std_test_score`` and ``split{i}_test_score``, one
-        value per C, ascending.
+        ``param_C``, ``param_balance``, ``mean_test_score``, ``std_test_score`` and
+        ``split{i}_test_score``, one value for whatever was tried, ascending by C.
     coef_, intercept_, classes_, n_iter_, converged_, objective_, gradient_norm_
         Of the final fit, as in `LogisticRanker`.
 
@@ -77,8 +83,10 @@ class LogisticRankerCV(UnivariateRanker):
         cv: Any = 5,
         scoring: Scoring = "neg_rank_loss",
         one_standard_error: bool = False,
+        balances: Sequence[float] | None = None,
         weight: Weight = "rank",
-        positive_cost: float | str = 1.0,
+        positive_cost: float = 1.0,
+        balance: float = 0.0,
         loss: str = "logistic",
         unknown: str = "expected",
         penalize_intercept: bool = False,
@@ -94,8 +102,10 @@ class LogisticRankerCV(UnivariateRanker):
         self.cv = cv
         self.scoring = scoring
         self.one_standard_error = one_standard_error
+        self.balances = balances
         self.weight = weight
         self.positive_cost = positive_cost
+        self.balance = balance
         self.loss = loss
         self.unknown = unknown
         self.penalize_intercept = penalize_intercept
@@ -113,29 +123,80 @@ class LogisticRankerCV(UnivariateRanker):
         Of Dask collections every chunk spreads its own rows over the folds; there `cv` must be an
         integer and `scoring` a name.
         """
-        values = DEFAULT_CS if self.Cs is None else self.Cs
-        Cs = np.unique([positive_number(C, "each value of Cs") for C in values])
-        if not len(Cs):
-            raise ValueError("Cs must hold at least one value; got none")
         options = self._options()
-        rough = within(options, "folds")._replace(tol=VALIDATION_TOL, prune=None)
-        with validation(self, X, y, sample_weight, Cs[0]) as held_out:
-            columns, solutions = [], []
-            # One step per C, and the final fit: about as long, though of one fold, to more digits.
-            with progress("choosing C", len(Cs) + 1) as done:
-                done.each = held_out.steps_at_once(Cs)
-                for scores, solution in held_out.path(Cs, rough):
-                    columns.append(scores)
-                    solutions.append(solution)
-                    done(max(done.at, len(columns)))
-                done.each = 1
-                scores = np.column_stack(columns)
-                best = choose_value(scores, self.one_standard_error)
-                objective, near = held_out.objective.with_C(float(Cs[best])), solutions[best]
-                start = None if near is None else objective.median_of_folds(near, len(scores))
-                fitted = fit(objective, within(options, "final"), start)
-        self.C_ = float(Cs[best])
-        self.best_score_ = float(scores[:, best].mean())
-        self.cv_results_ = tabulate("C", Cs, scores)
+        Cs = _grid(DEFAULT_CS if self.Cs is None else self.Cs, "Cs", positive_number)
+        given = [self.balance] if self.balances is None else self.balances
+        balances = _grid(given, "balances", unit_number)
+        # One step per C and further balance, two near the best, and the final fit: about as long,
+        # though of one fold, to more digits.
+        n_steps = len(Cs) + (len(balances) - 1) + 2 * (len(balances) > 1) + 1
+        with (
+            validation(self, X, y, sample_weight, Cs[0], balances[0]) as first,
+            progress("choosing C", n_steps) as done,
+        ):
+            tried = _Search(first, Cs, balances, within(options, "folds"), done).run()
+            scores = np.column_stack([one.scores for one in tried])
+            best = tried[choose_value(scores, self.one_standard_error)]
+            done.each = 1
+            held_out = first.with_balance(best.balance)
+            objective, near = held_out.objective.with_C(best.C), best.solution
+            start = None if near is None else objective.median_of_folds(near, len(scores))
+            fitted = fit(objective, within(options, "final"), start)
+        self.C_, self.balance_ = best.C, best.balance
+        self.best_score_ = float(np.mean(best.scores))
+        grid = {name: np.array([getattr(one, name) for one in tried]) for name in ("C", "balance")}
+        self.cv_results_ = tabulate(grid, scores)
         self._keep(fitted, held_out.constants, held_out.dtype)
         return self
+
+
+class _Tried(NamedTuple):
+    """What was tried, the scores of its folds, and the solution they come from if it is kept."""
+
+    C: float
+    balance: float
+    scores: list[float]
+    solution: Solution | None
+
+
+class _Search:
+    """All values of C at the smallest balance, the other balances at the best of them.
+
+    If one of these is better, so may be the neighbours of C at that balance: they are tried last.
+    """
+
+    def __init__(self, held_out: Any, Cs: Any, balances: Any, options: Options, done: Step) -> None:
+        self._held_out, self._Cs, self._balances, self._done = held_out, Cs, balances, done
+        self._options = options._replace(tol=VALIDATION_TOL, prune=None)
+
+    def run(self) -> list[_Tried]:
+        """Return all that was tried, by C and then by balance."""
+        first, *others = self._balances
+        tried = list(self._walk(first, self._Cs))
+        best = int(np.argmax([np.mean(one.scores) for one in tried]))
+        for balance in others:
+            tried += self._walk(balance, self._Cs[[best]])
+        winner = max(tried, key=lambda one: np.mean(one.scores))
+        if winner.balance != first:
+            near = [place for place in (best - 1, best + 1) if 0 <= place < len(self._Cs)]
+            tried += self._walk(winner.balance, self._Cs[near])
+        return sorted(tried, key=lambda one: (one.C, one.balance))
+
+    def _walk(self, balance: float, Cs: Any) -> Iterator[_Tried]:
+        held_out, options = self._held_out.with_balance(balance), self._options
+        if balance != self._balances[0]:
+            options = within(options, f"balance={balance:g}")
+        begin, done = self._done.at, self._done
+        done.each = held_out.steps_at_once(Cs)
+        steps = zip(Cs, held_out.path(Cs, options), strict=True)
+        for number, (C, (scores, solution)) in enumerate(steps, 1):
+            done(max(done.at, begin + number))
+            yield _Tried(float(C), float(balance), scores, solution)
+
+
+def _grid(values: Any, argument: str, check: Callable[[Any, str], float]) -> NDArray[np.float64]:
+    """Return the values to try, ascending."""
+    grid = np.unique([check(value, f"each value of {argument}") for value in values])
+    if not len(grid):
+        raise ValueError(f"{argument} must hold at least one value; got none")
+    return grid

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from deltarank.base.chunked import dtype_of
 from deltarank.base.placing import CheckedRows, Totals, place_chunks
-from deltarank.base.ranker import balanced, constant_scores, constants_of
+from deltarank.base.ranker import constant_scores, constants_of
+from deltarank.core.balance import split_weights
 from deltarank.core.chunks import is_chunked
 from deltarank.core.labels import LabelSets
 from deltarank.core.workers import workers
@@ -32,22 +33,24 @@ def placed(ranker: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Placed]:
     """Check and weigh X and Y, and give the rows where the ranker is to be fitted."""
     if is_chunked(X) or is_chunked(y):
         with workers() as client:
-            yield _placed_chunks(client, ranker, X, y, sample_weight)
+            yield placed_chunks(client, ranker, X, y, sample_weight, ranker.balance)
         return
     X = ranker._check_rows(X, fitting=True)
     targets = ranker._check_labels(y, X.shape[0])
     X, labels, weights = rows_to_fit(ranker, X, targets, y, sample_weight)
-    rows = rows_of(ranker, X, labels, weights)
+    rows = rows_of(ranker, X, labels, weights, ranker.balance)
     yield Placed(rows, constant_scores(labels, weights), X.dtype)
 
 
-def _placed_chunks(client: Any, ranker: Any, X: Any, Y: Any, sample_weight: Any) -> Placed:
+def placed_chunks(
+    client: Any, ranker: Any, X: Any, Y: Any, sample_weight: Any, balance: float
+) -> Placed:
     """Return rows on a cluster: chunks that stay in its memory, or on disk, until let go."""
     given = (client, ranker, X, Y, sample_weight)
     dtype = dtype_of(X)
     found = place_chunks(*given, without_unknown=None)
-    checked, totals = average_chunks(ranker, *found, dtype)
-    chunks = checked.map(_weighed, totals, ranker.positive_cost)
+    checked, totals = average_chunks(ranker, *found, dtype, balance)
+    chunks = checked.map(_weighed, totals, ranker.positive_cost, balance)
     del found, checked  # the weighed rows hold all of it
     rows = ClusterRows(chunks, len(ranker.classes_), dtype=dtype, loss=ranker._loss())
     summary = rows.summary
@@ -55,18 +58,16 @@ def _placed_chunks(client: Any, ranker: Any, X: Any, Y: Any, sample_weight: Any)
     return Placed(rows, constants, dtype)
 
 
-def _weighed(rows: CheckedRows, totals: Totals, cost: float | str) -> RowChunk:
+def _weighed(rows: CheckedRows, totals: Totals, cost: float, balance: float) -> RowChunk:
     """Return the rows of a chunk with weights of mean 1 over all rows with a pair."""
-    weights = rows.weights(totals)
-    if isinstance(cost, str):
-        return RowChunk(rows.X, rows.labels, *balanced(rows.labels, weights), rows.counts)
-    return RowChunk(rows.X, rows.labels, weights, cost, rows.counts)
+    weights, costs = split_weights(rows.labels, rows.weights(totals), balance)
+    return RowChunk(rows.X, rows.labels, weights, cost * costs, rows.counts)
 
 
-def rows_of(ranker: Any, X: Any, labels: LabelSets, weights: NDArray[np.float64]) -> Rows:
+def rows_of(
+    ranker: Any, X: Any, labels: LabelSets, weights: NDArray[np.float64], balance: float
+) -> Rows:
     """Return checked rows where a ranker is to be fitted."""
-    cost: Any = ranker.positive_cost
-    if isinstance(cost, str):
-        weights, cost = balanced(labels, weights)
-    options = {"positive_cost": cost, "loss": ranker._loss()}
+    weights, costs = split_weights(labels, weights, balance)
+    options = {"positive_cost": ranker.positive_cost * costs, "loss": ranker._loss()}
     return place(X, labels, weights, device=ranker.device, **options)

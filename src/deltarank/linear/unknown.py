@@ -17,6 +17,7 @@ from deltarank.base.ranker import (
 )
 from deltarank.base.targets import Targets
 from deltarank.core import memory
+from deltarank.core.balance import row_masses
 from deltarank.core.completion import completed, soft_targets
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.losses import LOSSES
@@ -78,15 +79,16 @@ def averages(ranker: Any) -> bool:
 
 
 def weights_of(
-    ranker: Any, X: Any, targets: Targets, y: Any, sample_weight: Any
+    ranker: Any, X: Any, targets: Targets, y: Any, sample_weight: Any, balance: float
 ) -> NDArray[np.float64]:
     """Return the training weights of checked rows, by the ranker's rule for unknown labels."""
     labels, weight = targets.labels, ranker.weight
     if labels.unknown is not None and averages(ranker):
+        _refuse_balance(balance)
         refuse_completion(ranker, "a cross-validation, whose folds are of given rows")
         means = expected_weights(labels, _chances(ranker, X, labels, sample_weight)[0], weight)
         weight = lambda _: means  # noqa: E731
-    return np.asarray(training_weights(targets, y, weight, sample_weight))
+    return np.asarray(training_weights(targets, y, weight, sample_weight, balance))
 
 
 def rows_to_fit(
@@ -95,7 +97,8 @@ def rows_to_fit(
     """Return checked rows with their labels and training weights, completed if need be."""
     labels = targets.labels
     if labels.unknown is None or ranker.unknown != "completed" or callable(ranker.weight):
-        return X, labels, weights_of(ranker, X, targets, y, sample_weight)
+        return X, labels, weights_of(ranker, X, targets, y, sample_weight, ranker.balance)
+    _refuse_balance(ranker.balance)
     chances, counts = _chances(ranker, X, labels, sample_weight)
     means, soft = soft_targets(labels, chances, ranker.weight)
     weights = counts * normalized(means, labels, counts)
@@ -129,7 +132,6 @@ def _chances(
     ranker: Any, X: Any, labels: LabelSets, sample_weight: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the chances of unknown cells, and how often each row counts."""
-    _refuse_balanced(ranker)
     counts = np.ones(labels.n_rows)
     if sample_weight is not None:
         counts = row_numbers(sample_weight, labels.n_rows, "sample_weight")
@@ -150,12 +152,15 @@ def refuse_completion(ranker: Any, where: str) -> None:
 
 
 def average_chunks(
-    ranker: Any, checked: Chunks, totals: Totals, dtype: Any
+    ranker: Any, checked: Chunks, totals: Totals, dtype: Any, balance: float
 ) -> tuple[Chunks, Totals]:
     """Return rows on a cluster with weights averaged over unknown labels, where there are any."""
     if not (totals.any_unknown and averages(ranker)):
-        return checked, totals
-    _refuse_balanced(ranker)
+        if not balance:
+            return checked, totals
+        balanced = checked.map(_balanced, balance)
+        return balanced, balanced.total(CheckedRows.totals, merge=Totals.merged)
+    _refuse_balance(balance)
     refuse_completion(ranker, "rows on a cluster")
     chunks, n_labels = checked.map(_counted), len(ranker.classes_)
     rows = ClusterRows(chunks, n_labels, dtype=dtype, loss=LOSSES["logistic"])
@@ -177,9 +182,14 @@ def _averaged(rows: CheckedRows, marginals: Marginals, weight: Weight) -> Checke
     return CheckedRows(rows.X, rows.labels, rows.counts, raw, rows.form)
 
 
-def _refuse_balanced(ranker: Any) -> None:
-    if isinstance(ranker.positive_cost, str):
+def _balanced(rows: CheckedRows, balance: float) -> CheckedRows:
+    raw = rows.raw * row_masses(rows.labels, balance)
+    return CheckedRows(rows.X, rows.labels, rows.counts, raw, rows.form)
+
+
+def _refuse_balance(balance: float) -> None:
+    if balance:
         raise ValueError(
-            f"positive_cost={ranker.positive_cost!r} counts the labels of a row, and some of Y are "
-            "unknown: pass unknown='known_part' to count the known ones, or a number"
+            f"balance={balance:g} counts the labels of a row, and some of Y are unknown: "
+            "pass unknown='known_part' to count the known ones, or balance=0"
         )

@@ -1,6 +1,7 @@
 """Rows held out of fits along a path of penalties, and how well they are ranked."""
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -14,11 +15,12 @@ from deltarank.base.targets import Targets
 from deltarank.core import memory
 from deltarank.core.chunks import is_chunked
 from deltarank.core.progress import progress
+from deltarank.core.workers import workers
 from deltarank.linear.fit import Options, solve_path, within
 from deltarank.linear.logistic import LogisticRanker
 from deltarank.linear.objective import Objective
 from deltarank.linear.path_blocks import bytes_of_path, held_out_scores, require_path
-from deltarank.linear.placing import placed, rows_of
+from deltarank.linear.placing import placed_chunks, rows_of
 from deltarank.linear.ranker import with_constants
 from deltarank.linear.rows.cluster import Folds
 from deltarank.linear.solvers.solution import Solution
@@ -32,10 +34,12 @@ Step = tuple[list[float], Solution | None]
 
 
 @contextmanager
-def validation(ranker: Any, X: Any, y: Any, sample_weight: Any, C: float) -> Iterator[Any]:
+def validation(
+    ranker: Any, X: Any, y: Any, sample_weight: Any, C: float, balance: float
+) -> Iterator[Any]:
     """Give what `LogisticRankerCV` validates by: `HeldOutHere` or `HeldOutOnCluster`."""
     if not (is_chunked(X) or is_chunked(y)):
-        yield HeldOutHere(ranker, X, y, sample_weight, C)
+        yield HeldOutHere(ranker, X, y, sample_weight, C, balance)
         return
     n_folds, scorer = ranker.cv, SCORERS.get(ranker.scoring)
     if not isinstance(n_folds, int | np.integer) or isinstance(n_folds, bool) or n_folds < 2:
@@ -48,11 +52,17 @@ def validation(ranker: Any, X: Any, y: Any, sample_weight: Any, C: float) -> Ite
             "scoring must be a name for Dask collections, whose rows are scored where they are: "
             f"one of {', '.join(sorted(SCORERS))}; got {ranker.scoring!r}"
         )
-    with placed(ranker, X, y, sample_weight) as data:
+    seed = check_random_state(ranker.random_state).randint(2**31 - 1)
+    folds = Folds(int(n_folds), int(seed))
+
+    def placed_with(balance: float) -> HeldOutOnCluster:
+        data = placed_chunks(client, ranker, X, y, sample_weight, balance)
         objective = Objective(data.rows, C=C, penalize_intercept=ranker.penalize_intercept)
-        seed = check_random_state(ranker.random_state).randint(2**31 - 1)
-        folds = Folds(int(n_folds), int(seed))
-        yield HeldOutOnCluster(objective, data.constants, data.dtype, folds, scorer)
+        held_out = (objective, data.constants, data.dtype, folds, scorer)
+        return HeldOutOnCluster(*held_out, balance, placed_with)
+
+    with workers() as client:
+        yield placed_with(balance)
 
 
 class HeldOutOnCluster(NamedTuple):
@@ -63,6 +73,12 @@ class HeldOutOnCluster(NamedTuple):
     dtype: Any
     folds: Folds
     scorer: Any
+    balance: float
+    placed_with: Callable[[float], Any]
+
+    def with_balance(self, balance: float) -> "HeldOutOnCluster":
+        """Return the same folds, their cells weighed with another balance."""
+        return self if balance == self.balance else self.placed_with(balance)
 
     def steps_at_once(self, Cs: Array) -> int:
         """Return how many values of C are solved for one yield of the path."""
@@ -86,23 +102,41 @@ class HeldOutOnCluster(NamedTuple):
 class HeldOutHere:
     """Splits of rows in this machine's memory; folds of a partition are solved together."""
 
-    def __init__(self, ranker: Any, X: Any, y: Any, sample_weight: Any, C: float) -> None:
+    def __init__(
+        self, ranker: Any, X: Any, y: Any, sample_weight: Any, C: float, balance: float
+    ) -> None:
         self._ranker, self._C = ranker, C
         self._X = X = ranker._check_rows(X, fitting=True)
         self._targets = targets = ranker._check_labels(y, X.shape[0])
+        self._given = y, sample_weight
         self._scorer = choose_scorer(ranker.scoring, targets)
-        self._weights = weights_of(ranker, X, targets, y, sample_weight)
         self._splits = split_rows(ranker.cv, X, y, targets, ranker.random_state)
+        self._folds_of_rows = _as_folds(self._splits, X.shape[0])
+        self.dtype = X.dtype
+        self._weigh(balance)
+
+    def _weigh(self, balance: float) -> None:
+        X, targets, (y, sample_weight) = self._X, self._targets, self._given
+        self._balance = balance
+        self._weights = weights_of(self._ranker, X, targets, y, sample_weight, balance)
         self._held_out = [
             _held_out(X, y, targets, self._weights, sample_weight, split) for split in self._splits
         ]
-        self.dtype, self.constants = X.dtype, constant_scores(targets.labels, self._weights)
+        self.constants = constant_scores(targets.labels, self._weights)
         self.objective = self._objective(self._weights)
-        folds = _as_folds(self._splits, len(self._weights))
+        folds = self._folds_of_rows
         self._in_folds = None if folds is None else self.objective.with_folds(folds)
 
+    def with_balance(self, balance: float) -> "HeldOutHere":
+        """Return the same splits, their cells weighed with another balance."""
+        if balance == self._balance:
+            return self
+        other = copy.copy(self)
+        other._weigh(balance)
+        return other
+
     def _objective(self, weights: Array) -> Objective:
-        rows = rows_of(self._ranker, self._X, self._targets.labels, weights)
+        rows = rows_of(self._ranker, self._X, self._targets.labels, weights, self._balance)
         return Objective(rows, C=self._C, penalize_intercept=self._ranker.penalize_intercept)
 
     def path(self, Cs: Array, options: Options) -> Iterator[Step]:
@@ -188,7 +222,7 @@ class HeldOutHere:
         return [self._score(*linear, held_out) for linear, held_out in parts]
 
     def _score(self, coef: Array, intercept: Array, held_out: "HeldOut") -> float:
-        given = ("weight", "positive_cost", "loss", "device")
+        given = ("weight", "positive_cost", "balance", "loss", "device")
         ranker = LogisticRanker(**{name: getattr(self._ranker, name) for name in given})
         for name in ("classes_", "_form", "n_features_in_"):
             setattr(ranker, name, getattr(self._ranker, name))

@@ -77,7 +77,9 @@ SCORERS: dict[str, RankingScorer] = {
 def get_scorer(name: str) -> RankingScorer:
     """Return a scorer by name, for ``scoring=``.
 
-    For other options build one: ``RankingScorer("rank_loss", {"weight": "uniform"})``.
+    scikit-learn's own ``scoring=`` takes no names but its own, so pass what this returns; rank loss
+    needs none, as the ``score`` of rankers is one minus it. For other options build one:
+    ``RankingScorer("rank_loss", {"weight": "uniform"})``.
 
     Examples
     --------

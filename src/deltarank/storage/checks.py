@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from deltarank.base.parameters import positive_number
+from deltarank.base.parameters import positive_number, unit_number
 from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arrays import Arrays
+from deltarank.storage.known import Known
 from deltarank.storage.registry import Stored
 
 _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
@@ -15,6 +16,8 @@ _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 _MOST_FEATURES = 2**31
 # Parameters that may be numbers other than positive ones.
 _ANY_NUMBER = ("n_jobs", "random_state")
+# Parameters from 0 to 1.
+_UNIT_NUMBERS = ("balance", "balances")
 _POSITIVE_VALUES = ("C_", "gamma_", "n_landmarks_", "rho_")
 
 
@@ -35,10 +38,14 @@ def check_common(values: dict[str, Any], classes: Any, names: Any) -> None:
         raise ValueError(f"a vector of two classes has no {len(classes)} of them")
 
 
-def check_arrays(entry: Stored, arrays: Arrays, values: dict[str, Any], n_classes: int) -> None:
+def check_arrays(
+    entry: Stored | Known, arrays: Arrays, values: dict[str, Any], n_classes: int
+) -> None:
     """Check that arrays have the kinds and dimensions of the entry, and finite numbers."""
     n_labels = 1 if values["_form"] == "binary" else n_classes
-    sizes = {"m": n_labels, "d": values["n_features_in_"], "b": 3}
+    sizes = {"m": n_labels, "b": 3}
+    if values["n_features_in_"] is not None:
+        sizes["d"] = values["n_features_in_"]
     if values["_form"] != "binary":
         sizes["l"] = n_labels
     for name, array in arrays.items():
@@ -69,9 +76,12 @@ def check_numbers(ranker: Any, parameters: dict[str, Any], values: dict[str, Any
         numbers = value if isinstance(value, list | tuple) else [value]
         for number in numbers:
             if type(number) in (int, float) and name not in _ANY_NUMBER:
-                positive_number(number, name)
+                check = unit_number if name in _UNIT_NUMBERS else positive_number
+                check(number, name)
     for name in _POSITIVE_VALUES:
         if name in values:
             positive_number(values[name], name)
-    for check in ("_options", "_check_numbers"):
-        getattr(ranker, check, lambda: None)()
+    if "balance_" in values:
+        unit_number(values["balance_"], "balance_")
+    for own in ("_options", "_check_numbers"):
+        getattr(ranker, own, lambda: None)()

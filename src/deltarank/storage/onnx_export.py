@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.scores import check_top
@@ -19,7 +18,13 @@ from deltarank.datasets import Preparation
 from deltarank.datasets.encoder import NumberColumn
 from deltarank.linear.kernel_logistic import KernelLogisticRanker
 from deltarank.linear.ranker import LinearRanker
+from deltarank.storage.onnx_calibration import add_chances
 from deltarank.storage.onnx_graph import INPUT, Graph
+from deltarank.storage.onnx_steps import Rows, add_step, as_matrix, fill, scale, text_columns
+from deltarank.wrappers.calibrated import CalibratedRanker
+from deltarank.wrappers.calibration import Calibration
+from deltarank.wrappers.conformal import ConformalRanker
+from deltarank.wrappers.pipeline_ranker import PipelineRanker
 from deltarank.wrappers.staged import StagedSearchCV
 
 Floats = NDArray[np.float64]
@@ -30,22 +35,28 @@ def export_onnx(
     path: str | PathLike[str],
     top: int | None = None,
     *,
+    double: bool = False,
     preparation: Preparation | None = None,
 ) -> None:
     """Write a fitted ranker as an ONNX file, for any runtime in any language.
 
-    The graph takes ``X``, dense float64 rows of shape (n, d), and gives ``label_indices`` (int64)
-    and ``scores`` (float64), both of shape (n, top), best label first, ties in the order of the
-    labels as in `rank`. Its metadata hold the names of the labels and, where known, of the features
-    as JSON texts under ``labels`` and ``features``. The file appears whole or not at all.
+    The graph takes ``X``, dense rows of float32 of shape (n, d), and gives ``label_indices``
+    (int64) and ``scores`` (float32), both of shape (n, top), best label first, ties in the order of
+    the labels as in `rank`; of a `CalibratedRanker` also their ``probabilities``. A pipeline that
+    takes categories as strings has one input of shape (n, 1) per column, by its name, in place of
+    X. Metadata hold the names of the labels and, where known, of the features as JSON texts under
+    ``labels`` and ``features``. The file appears whole or not at all.
 
     Parameters
     ----------
-    ranker : fitted ranker, or Pipeline of StandardScalers and a ranker
-        Linear, boosted (NaN takes the branch of missing values) or with a kernel.
+    ranker : fitted ranker, or Pipeline that ends in one
+        Linear, boosted (NaN takes the branch of missing values) or with a kernel, also calibrated;
+        behind scalers, imputers, one-hot encoders, PCA and others: see ``docs/deploy.md``.
     path : path
     top : int, optional
         How many labels per row; all by default.
+    double : bool
+        Take, compute and give float64 in place of float32.
     preparation : Preparation, optional
         How rows of a file become features, from a model file; columns of numbers only.
 
@@ -67,53 +78,73 @@ def export_onnx(
     except ImportError as error:
         raise ImportError("ONNX files need onnx: pip install 'deltarank[onnx]'") from error
     check_is_fitted(ranker)
-    scalers, ranker = _parts(ranker)
+    steps, ranker, calibration = _parts(ranker)
     add_scores = _how_to_score(ranker)
     n_labels = len(ranker.classes_)
     top = n_labels if top is None else check_top(top, n_labels)
-    graph = Graph()
-    rows = INPUT if preparation is None else _prepare(graph, INPUT, preparation)
-    for scaler in scalers:
-        rows = _standardise(graph, rows, scaler)
-    scores = add_scores(graph, rows, ranker)
+    graph = Graph(np.float64 if double else np.float32)
+    features = ranker if not steps else steps[0][1]
+    names = _names(features, preparation)
+    n_features = _n_features(features)
+    rows = _add_inputs(graph, steps, n_features, names)
+    if preparation is not None:
+        rows = _prepare(graph, as_matrix(graph, rows), preparation)
+    for name, step in steps:
+        rows = add_step(graph, rows, name, step)
+    scores = add_scores(graph, as_matrix(graph, rows), ranker)
     if ranker._form == "binary" and n_labels == 2:
         # Two classes share one score, that of the second.
         scores = graph.add("Concat", graph.add("Neg", scores), scores, axis=1)
-    graph.rank(scores, top)
-    n_features = (scalers[0] if scalers else ranker).n_features_in_
-    about = _about(ranker, scalers, preparation)
-    write_whole(Path(path), graph.serialized(n_features, top, about))
-
-
-def _about(ranker: Any, scalers: list[Any], preparation: Preparation | None) -> dict[str, Any]:
-    labels = [
-        name if isinstance(name, int | str) else str(name) for name in ranker.classes_.tolist()
-    ]
+    graph.rank(
+        scores, top, None if calibration is None else add_chances(graph, scores, calibration)
+    )
+    labels = [it if isinstance(it, int | str) else str(it) for it in ranker.classes_.tolist()]
     about: dict[str, Any] = {"labels": labels, "ranker": type(ranker).__name__}
-    names = getattr((scalers or [ranker])[0], "feature_names_in_", None)
+    if names is not None:
+        about["features"] = names
+    write_whole(Path(path), graph.serialized(about))
+
+
+def _parts(ranker: Any) -> tuple[list[tuple[str, Any]], Any, Calibration | None]:
+    """Return what stands before a ranker, the ranker itself, and how its scores are calibrated."""
+    steps: list[tuple[str, Any]] = []
+    calibration = None
+    while isinstance(ranker, tuple(_ROUND)):
+        if isinstance(ranker, Pipeline):
+            *before, (_, ranker) = ranker.steps
+            steps += [(name, it) for name, it in before if it is not None and it != "passthrough"]
+            continue
+        if isinstance(ranker, CalibratedRanker):
+            if ranker.rank_by_probability:
+                raise ValueError("rank_by_probability=True cannot be exported to ONNX")
+            calibration = getattr(ranker, "_calibration", None)
+        ranker = getattr(ranker, _ROUND[type(ranker)])
+    return steps, ranker, calibration
+
+
+def _names(first: Any, preparation: Preparation | None) -> list[str] | None:
+    names = getattr(first, "feature_names_in_", None)
     if preparation is not None:
         names = preparation.feature_names()
-    if names is not None:
-        about["features"] = [str(name) for name in names]
-    return about
+    return None if names is None else [str(name) for name in names]
 
 
-def _parts(ranker: Any) -> tuple[list[StandardScaler], Any]:
-    """Return what stands before a ranker, and the ranker itself."""
-    scalers = []
-    if isinstance(ranker, Pipeline):
-        *before, (_, ranker) = ranker.steps
-        for name, step in before:
-            if step is None or step == "passthrough":
-                continue
-            if type(step) is not StandardScaler:
-                raise ValueError(
-                    f"step {name!r} of the pipeline must be a StandardScaler; got "
-                    f"{type(step).__name__}: do it before, and export the ranker alone (text in "
-                    "particular has no place in a graph that takes numbers)"
-                )
-            scalers.append(step)
-    return scalers, ranker.best_ranker_ if isinstance(ranker, StagedSearchCV) else ranker
+def _n_features(first: Any) -> int:
+    if not hasattr(first, "n_features_in_"):
+        raise ValueError(
+            f"{type(first).__name__} cannot be exported to ONNX: text has no place in a graph that "
+            "takes numbers and categories"
+        )
+    return int(first.n_features_in_)
+
+
+def _add_inputs(graph: Graph, steps: Any, n_features: int, names: list[str] | None) -> Rows:
+    """Add one matrix, or, where some columns are strings, one input per column."""
+    text = text_columns(steps[0][1], range(n_features)) if steps else set()
+    if not text:
+        return graph.input(INPUT, n_features)
+    names = names or [f"x{j}" for j in range(n_features)]
+    return [graph.input(name, 1, text=j in text) for j, name in enumerate(names)]
 
 
 def _how_to_score(ranker: Any) -> Callable[[Graph, str, Any], str]:
@@ -122,7 +153,7 @@ def _how_to_score(ranker: Any) -> Callable[[Graph, str, Any], str]:
             return add_scores
     raise ValueError(
         f"{type(ranker).__name__} cannot be exported to ONNX; linear, boosted and kernel rankers "
-        "can, alone or behind StandardScalers in a Pipeline"
+        "can, alone or behind transformers in a Pipeline"
     )
 
 
@@ -138,28 +169,13 @@ def _prepare(graph: Graph, rows: str, preparation: Preparation) -> str:
                     "export the ranker alone"
                 )
             fills.append(column.fill)
-        missing = graph.add("IsNaN", rows)
-        rows = graph.add("Where", missing, graph.constant([fills]), rows)
+        rows = fill(graph, rows, fills)
     scaler = preparation.scaler
     if scaler is None:
         return rows
     means, scales = np.zeros(preparation.n_features), np.ones(preparation.n_features)
     means[list(scaler.columns)], scales[list(scaler.columns)] = scaler.means, scaler.scales
-    return _scale(graph, rows, means, scales)
-
-
-def _standardise(graph: Graph, rows: str, scaler: StandardScaler) -> str:
-    return _scale(
-        graph,
-        rows,
-        scaler.mean_ if scaler.with_mean else np.zeros(scaler.n_features_in_),
-        scaler.scale_ if scaler.with_std else np.ones(scaler.n_features_in_),
-    )
-
-
-def _scale(graph: Graph, rows: str, means: Floats, scales: Floats) -> str:
-    shifted = graph.add("Sub", rows, graph.constant(means))
-    return graph.add("Div", shifted, graph.constant(scales))
+    return scale(graph, rows, means, scales)
 
 
 def _linear_scores(graph: Graph, rows: str, ranker: LinearRanker) -> str:
@@ -185,10 +201,19 @@ def _stump_scores(graph: Graph, rows: str, ranker: StumpRanker) -> str:
         always, if_left, if_missing = (np.diff(part) for part in (always, if_left, if_missing))
     columns = graph.constant(asked[:, 0], np.int64)
     values = graph.add("Gather", rows, columns, axis=1)
-    goes_left = graph.add("LessOrEqual", values, graph.constant(asked[:, 1]))
-    scores = graph.affine(_as_numbers(graph, goes_left), if_left, always)
-    is_missing = _as_numbers(graph, graph.add("IsNaN", rows))
+    goes_left = graph.add(
+        "LessOrEqual", values, graph.constant(_not_above(asked[:, 1], graph.dtype))
+    )
+    scores = graph.affine(graph.as_numbers(goes_left), if_left, always)
+    is_missing = graph.as_numbers(graph.add("IsNaN", rows))
     return graph.add("Add", scores, graph.add("MatMul", is_missing, graph.constant(if_missing)))
+
+
+def _not_above(thresholds: Floats, dtype: Any) -> NDArray[Any]:
+    """Return thresholds as numbers of a kind: those of that kind go left just as before."""
+    with np.errstate(over="ignore"):
+        rounded = thresholds.astype(dtype)
+    return np.where(rounded > thresholds, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 def _summed_by(groups: NDArray[Any], n_groups: int, votes: Floats) -> Floats:
@@ -201,25 +226,32 @@ def _summed_by(groups: NDArray[Any], n_groups: int, votes: Floats) -> Floats:
     return total
 
 
-def _as_numbers(graph: Graph, marks: str) -> str:
-    from onnx import TensorProto
-
-    return graph.add("Cast", marks, to=TensorProto.DOUBLE)
-
-
 def _kernel_scores(graph: Graph, rows: str, ranker: KernelLogisticRanker) -> str:
     landmarks: Any = ranker.landmarks_
     landmarks = landmarks.toarray() if sparse.issparse(landmarks) else np.asarray(landmarks)
     landmarks = landmarks.astype(np.float64)
+    # Differences of squares lose the digits of float32.
+    exact = np.float64
+    rows = graph.cast(rows, exact)
     columns = graph.constant([1], np.int64)
     squares = graph.add("ReduceSum", graph.add("Mul", rows, rows), columns, keepdims=1)
-    products = graph.affine(rows, -2 * landmarks.T, np.square(landmarks).sum(axis=1))
-    distances = graph.add("Max", graph.add("Add", products, squares), graph.constant([0.0]))
-    kernel = graph.add("Exp", graph.add("Mul", distances, graph.constant([-ranker.gamma_])))
+    products = graph.affine(rows, -2 * landmarks.T, np.square(landmarks).sum(axis=1), exact)
+    least = graph.constant([0.0], exact)
+    distances = graph.add("Max", graph.add("Add", products, squares), least)
+    exponents = graph.add("Mul", distances, graph.constant([-ranker.gamma_], exact))
     weights = ranker.whitening_.astype(np.float64) @ ranker.coef_.T.astype(np.float64)
-    return graph.affine(kernel, weights, ranker.intercept_)
+    scores = graph.affine(graph.add("Exp", exponents), weights, ranker.intercept_, exact)
+    return graph.cast(scores, graph.dtype)
 
 
+# Rankers and pipelines round others, and where they keep them.
+_ROUND: Any = {
+    Pipeline: "steps",
+    StagedSearchCV: "best_ranker_",
+    CalibratedRanker: "ranker_",
+    ConformalRanker: "ranker_",
+    PipelineRanker: "pipeline_",
+}
 _SCORES: dict[type[Any], Callable[[Graph, str, Any], str]] = {
     LinearRanker: _linear_scores,
     StumpRanker: _stump_scores,

@@ -1,6 +1,7 @@
 """Numbers, strings, lists and dicts as JSON; tuples and arrays among them come back as such."""
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,17 @@ _SCALARS = (str, bool, int, float, type(None))
 
 
 Arrays = dict[str, Any]
+# What else may go into a file, in terms of what always may: None where this cannot either.
+Pack = Callable[[Any, str], Any]
+Unpack = Mapping[str, Callable[[Any], Any]]
+TAGS = ("tuple", "array", "stored")
 
 
-def to_plain(value: Any, what: str, arrays: Arrays | None = None) -> Any:
+def to_plain(value: Any, what: str, arrays: Arrays | None = None, pack: Pack | None = None) -> Any:
     """Return a value in terms of JSON, or refuse it.
 
     Where `arrays` is given, arrays of numbers go there, and a name stands in for each of them.
+    Where `pack` is given, it is asked first about anything but numbers, strings, lists and tuples.
 
     Examples
     --------
@@ -29,9 +35,11 @@ def to_plain(value: Any, what: str, arrays: Arrays | None = None) -> Any:
     if type(value) in _SCALARS:
         return value
     if type(value) is list:
-        return [to_plain(item, what, arrays) for item in value]
+        return [to_plain(item, what, arrays, pack) for item in value]
     if type(value) is tuple:
-        return {"tuple": [to_plain(item, what, arrays) for item in value]}
+        return {"tuple": [to_plain(item, what, arrays, pack) for item in value]}
+    if pack is not None and (packed := pack(value, what)) is not None:
+        return packed
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and arrays is not None:
         name = f"{what}.{len(arrays)}"
         arrays[name] = value
@@ -39,17 +47,19 @@ def to_plain(value: Any, what: str, arrays: Arrays | None = None) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         return {"array": value.tolist()}
     if type(value) is dict and all(type(key) is str for key in value):
-        if value.keys() & {"tuple", "array", "stored"}:
+        if value.keys() & set(TAGS):
             raise ValueError(f"{what} has a key that a model file keeps for itself")
-        return {key: to_plain(item, what, arrays) for key, item in value.items()}
+        return {key: to_plain(item, what, arrays, pack) for key, item in value.items()}
     raise ValueError(
         f"{what} cannot go into a model file, which holds numbers, strings and lists, no code; "
         f"got {value!r:.80}"
     )
 
 
-def from_plain(value: Any, arrays: Arrays | None = None) -> Any:
+def from_plain(value: Any, arrays: Arrays | None = None, unpack: Unpack | None = None) -> Any:
     """Return what `to_plain` was given; arrays that went elsewhere are taken from there.
+
+    A dict whose only key is one of `unpack` is what `pack` made of something.
 
     Examples
     --------
@@ -57,15 +67,17 @@ def from_plain(value: Any, arrays: Arrays | None = None) -> Any:
     {'k': (1, 2)}
     """
     if isinstance(value, list):
-        return [from_plain(item, arrays) for item in value]
+        return [from_plain(item, arrays, unpack) for item in value]
     if isinstance(value, dict):
+        if unpack is not None and len(value) == 1 and (tag := next(iter(value))) in unpack:
+            return unpack[tag](value[tag])
         if set(value) == {"tuple"}:
-            return tuple(from_plain(item, arrays) for item in value["tuple"])
+            return tuple(from_plain(item, arrays, unpack) for item in value["tuple"])
         if set(value) == {"array"}:
             return np.array(value["array"])
         if set(value) == {"stored"} and arrays is not None:
             return arrays.pop(value["stored"])
-        return {key: from_plain(item, arrays) for key, item in value.items()}
+        return {key: from_plain(item, arrays, unpack) for key, item in value.items()}
     return value
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from deltarank.datasets import Preparation
 from deltarank.storage.models import ModelFileError, load_with_extra, save
@@ -27,6 +28,11 @@ class Model:
     def load(cls, path: Path, *, mmap: bool = True) -> "Model":
         """Read a model file, also one that was saved without a preparation."""
         ranker, extra = load_with_extra(path, mmap=mmap)
+        if isinstance(ranker, Pipeline):
+            raise ValueError(
+                f"{path} holds a pipeline of scikit-learn, whose columns the commands do not know: "
+                "use it in Python, by deltarank.load, or fit the file by `deltarank fit`"
+            )
         names = getattr(ranker, "feature_names_in_", None)
         if names is not None:
             del ranker.feature_names_in_  # features come as plain arrays here

@@ -68,7 +68,10 @@ STORED = {
         maybe_sparse={"coef_": "csc"},
     ),
     "LogisticRankerCV": Stored(
-        "deltarank.rankers", _SOLUTION, ("C_", "best_score_", "cv_results_")
+        "deltarank.rankers",
+        _SOLUTION,
+        ("C_", "balance_", "best_score_", "cv_results_"),
+        optional=("balance_",),  # older files have none
     ),
     "KernelLogisticRanker": Stored(
         "deltarank.rankers",
@@ -110,6 +113,23 @@ STORED = {
         not_finite=("thresholds_", "constants_"),
         feature_numbers=("features_",),
     ),
+    "BoostedTreeRanker": Stored(
+        "deltarank.rankers",
+        {
+            "base_": "f m",
+            "roots_": "i t",
+            "features_": "i v",
+            "thresholds_": "f v",
+            "missing_left_": "b v",
+            "gains_": "f v",
+            "children_": "i vc",
+            "values_": "f km",
+            "leaf_weights_": "f k",
+            "constants_": "f m",
+        },
+        not_finite=("thresholds_", "constants_"),
+        feature_numbers=("features_",),
+    ),
     "PairwiseRanker": Stored(
         "deltarank.rankers",
         {"coef_": "f md", "intercept_": "f m"},
@@ -138,16 +158,4 @@ STORED = {
     ),
     "AdaBoostMR": _SHARED_STUMPS,
     "AdaBoostMH": _SHARED_STUMPS,
-}
-# Rankers that no file without code can hold, and why.
-REFUSED = {
-    "StagedSearchCV": "save what it chose, its best_ranker_",
-    "CalibratedRanker": "save its ranker_, which ranks the same, and keep it whole with pickle or "
-    "skops where probabilities and sets are needed",
-    "ConformalRanker": "save its ranker_, which ranks the same, with threshold_ as extra=, or "
-    "keep it whole with pickle or skops",
-    "MetricRanker": "save its ranker_, which estimates the chances, with slopes_ and offsets_ as "
-    "extra=, or keep it whole with pickle or skops",
-    "WeightedBinaryRelevance": "its estimators are code of other libraries, and a model file holds "
-    "none; use LogisticRanker, or keep it with the tools of those libraries",
 }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.core import threads
+from deltarank.core.arrays import with_narrow_places
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.progress import progress
 from deltarank.linear import fit as linear
@@ -152,7 +153,8 @@ def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
                 solved.append(Fitted(**earlier))
             done(done.at + float(costs[block].sum()))
     coef, *others = zip(*solved, strict=True)
-    return Fitted(sparse.vstack(coef, format="csr"), *map(np.concatenate, others))
+    stacked = with_narrow_places(sparse.vstack(coef, format="csr"))
+    return Fitted(stacked, *map(np.concatenate, others))
 
 
 def _fingerprint(rows: Rows, forest: Forest, options: Options) -> str:

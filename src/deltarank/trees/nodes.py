@@ -1,7 +1,7 @@
 """The nodes of fitted trees: scores of all labels, and a search for the best ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from scipy import sparse
 from deltarank.core import threads
 from deltarank.core.caching import cached_property
 from deltarank.linear.coefficients import linear_scores
-from deltarank.trees.kernels.search import family_columns, score_labels, search_rows
+from deltarank.trees.kernels.search import score_labels, search_rows
 from deltarank.trees.tree import Forest
 
 Array = NDArray[Any]
@@ -56,14 +56,38 @@ class Nodes:
         """Number of labels that the trees have."""
         return int((self.leaves[:1] >= 0).sum())
 
-    @cached_property
-    def _coef_parts(self) -> tuple[Array, Array, Array]:
-        return self.coef.indptr.astype(np.int64, copy=False), self.coef.indices, self.coef.data
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again, and is larger than the model."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
-    def _columns(self) -> tuple[Array, ...]:
-        """The coefficients by family, made when a search first wants them."""
-        return family_columns(self.forest.child_starts, self._coef_parts, self.coef.shape[1])
+    def _by_feature(self) -> sparse.csc_array:
+        """The coefficients feature by feature, made when a ranking first wants them."""
+        return sparse.csc_array(self.coef)
+
+    @cached_property
+    def _searched(self) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        """The forest and its coefficients as a search takes them."""
+        bounds = np.concatenate([[0], self.forest.child_starts])
+        forest = (bounds, self.forest.labels, self.leaves, self.parents, self.depth)
+        coef = self._by_feature
+        return forest, (coef.indptr.astype(np.int64, copy=False), coef.indices, coef.data)
+
+    @cached_property
+    def _idle(self) -> list[tuple[Array, ...]]:
+        """Workspaces that no search uses now: most entries of one are never looked at."""
+        return []
+
+    def _workspace(self) -> tuple[Array, ...]:
+        """Return what a search notes down of a row; entries count if they bear the row's stamp.
+
+        Costs and nodes of one heap per tree, scores of nodes, stamps of families and labels, and
+        the latest stamp.
+        """
+        n_trees, n_nodes = self.leaves.shape[0], len(self.parents)
+        heaps = np.empty((n_trees, n_nodes)), np.empty((n_trees, n_nodes), np.int32)
+        stamps = np.zeros(n_nodes + 1, np.int64), np.zeros(self.leaves.shape[1], np.int64)
+        return *heaps, np.empty(n_nodes), *stamps, np.zeros(1, np.int64)
 
     def scorer(self, constants: Array) -> Callable[[Any], Array]:
         """Return a function that gives the scores (n, m) of rows.
@@ -73,8 +97,7 @@ class Nodes:
         constants : array of shape (m,)
             Scores of labels that the trees do not have.
         """
-        by_feature = sparse.csc_array(self.coef)
-        child_starts = self.forest.child_starts
+        by_feature, child_starts = self._by_feature, self.forest.child_starts
 
         def score(X: Any) -> Array:
             scores = np.tile(constants.astype(X.dtype), (X.shape[0], 1))
@@ -105,19 +128,21 @@ class Nodes:
         scores = np.empty((X.shape[0], top), X.dtype)
         if top == 0:
             return ranked, scores
-        starts = rows.indptr.astype(np.int64, copy=False)
-        forest = (*self.forest, self.leaves, self.parents, self.depth)
-        coefficients = (self._coef_parts, self._columns, self.intercept)
+        blocks = threads.row_blocks(X.shape[0], ROWS_PER_TASK)
         threads.run(
-            [
-                partial(
-                    search_rows, (starts[it.start : it.stop + 1], rows.indices, rows.data),
-                    X.shape[1], forest, *coefficients, ranked[it], scores[it],
-                )
-                for it in threads.row_blocks(X.shape[0], ROWS_PER_TASK)
-            ]
-        )  # fmt: skip
+            [partial(self._search_block, rows, it, ranked[it], scores[it]) for it in blocks]
+        )
         return ranked, scores
+
+    def _search_block(self, rows: Any, block: slice, ranked: Array, scores: Array) -> None:
+        try:
+            workspace = self._idle.pop()
+        except IndexError:
+            workspace = self._workspace()
+        starts = rows.indptr[block.start : block.stop + 1].astype(np.int64, copy=False)
+        matrix = (starts, rows.indices, rows.data)
+        search_rows(matrix, *self._searched, self.intercept, workspace, ranked, scores)
+        self._idle.append(workspace)
 
 
 def _as_searched(X: Any) -> sparse.csr_array:

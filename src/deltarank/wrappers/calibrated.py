@@ -23,7 +23,7 @@ from deltarank.wrappers.sets import SET_METRICS, Cells
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
     DecidingRanker,
-    require_ranker,
+    as_ranker,
     take_features,
 )
 
@@ -39,7 +39,7 @@ class CalibratedRanker(DecidingRanker):
 
     Parameters
     ----------
-    ranker : ranker
+    ranker : ranker, or Pipeline that ends in one
         Any of this package.
     method : {"isotonic", "platt"}
         Steps, which need some hundred rows a label to be smooth, or a logistic curve.
@@ -115,7 +115,7 @@ class CalibratedRanker(DecidingRanker):
         sample_weight : array of shape (n,), optional
             How often a row counts: for the ranker, the maps and the thresholds.
         """
-        require_ranker(self.ranker)
+        as_ranker(self.ranker)
         method = choose(METHODS, self.method, "method")
         find_thresholds = choose(SET_METRICS, self.set_metric, "set_metric")
         positive_integer(self.min_positives, "min_positives")
@@ -131,7 +131,7 @@ class CalibratedRanker(DecidingRanker):
                 self.pooled_ = self._calibration.pooled
                 self.thresholds_ = find_thresholds(cells)
             done.each = done.left
-            self.ranker_ = clone(self.ranker).fit(X, y, sample_weight)
+            self.ranker_ = clone(as_ranker(self.ranker)).fit(X, y, sample_weight)
         take_features(self, [self.ranker_])
         return self
 
@@ -145,7 +145,14 @@ class CalibratedRanker(DecidingRanker):
         counts = data.sample_weight
         counts = np.ones(labels.n_rows) if counts is None else counts
         scores = np.empty((labels.n_rows, labels.n_labels))
-        held_out(self.ranker, data, self.cv, self.random_state, Ranker.decision_function, scores)
+        held_out(
+            as_ranker(self.ranker),
+            data,
+            self.cv,
+            self.random_state,
+            Ranker.decision_function,
+            scores,
+        )
         calibration = Calibration(
             method, scores, relevant, known, counts, self.min_positives, constant=FIRST / 2
         )

@@ -108,7 +108,7 @@ class Calibration:
         min_positives: int,
         constant: float,
     ) -> None:
-        self._constant = constant
+        self.constant = constant
         usable = known & (np.abs(scores) < constant) & (counts > 0)[:, None]
         fewer = np.minimum((usable & relevant).sum(axis=0), (usable & ~relevant).sum(axis=0))
         self.pooled = fewer < min_positives
@@ -129,4 +129,43 @@ class Calibration:
         """Return probabilities (n, m)."""
         columns = zip(self.maps, scores.T.astype(np.float64), strict=True)
         chances = np.column_stack([turn(column) for turn, column in columns])
-        return np.where(np.abs(scores) < self._constant, chances, (scores > 0) * 1.0)
+        return np.where(np.abs(scores) < self.constant, chances, (scores > 0) * 1.0)
+
+    def state(self) -> dict[str, Any]:
+        """Return the maps as arrays: which map each label has, and the numbers of each map."""
+        distinct = list({id(turn): turn for turn in self.maps}.values())
+        numbers = [np.atleast_1d(np.array(turn, dtype=np.float64).T) for turn in distinct]
+        places = {id(turn): place for place, turn in enumerate(distinct)}
+        return {
+            "constant": self.constant,
+            "pooled": self.pooled,
+            "which": np.array([places[id(turn)] for turn in self.maps]),
+            "curved": np.array([isinstance(turn, Curve) for turn in distinct]),
+            "ends": np.cumsum([len(pairs.reshape(-1, 2)) for pairs in numbers]),
+            "pairs": np.concatenate([pairs.reshape(-1, 2) for pairs in numbers]),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "Calibration":
+        """Return the calibration of a `state`, or refuse what is none."""
+        calibration = cls.__new__(cls)
+        ends, pairs = np.asarray(state["ends"]), np.asarray(state["pairs"])
+        if pairs.dtype.kind != "f" or not np.isfinite(pairs).all() or pairs.shape[1:] != (2,):
+            raise ValueError("maps to probabilities must be finite numbers")
+        pieces = np.split(pairs, ends[:-1])
+        if [ends[-1], *np.diff(ends, prepend=0)] != [len(pairs), *map(len, pieces)]:
+            raise ValueError("maps to probabilities do not have as many numbers as they should")
+        maps = [_map(*it) for it in zip(state["curved"], pieces, strict=True)]
+        calibration.maps = [maps[place] for place in state["which"]]
+        calibration.pooled, calibration.constant = state["pooled"], float(state["constant"])
+        return calibration
+
+
+def _map(curved: bool, pairs: Floats) -> Map:
+    """Return an increasing map to probabilities, or refuse numbers that make none."""
+    if curved and len(pairs) == 1 and pairs[0, 0] >= 0:
+        return Curve(float(pairs[0, 0]), float(pairs[0, 1]))
+    rising = bool((np.diff(pairs, axis=0) >= 0).all())
+    if curved or not len(pairs) or not rising or pairs[0, 1] < 0 or pairs[-1, 1] > 1:
+        raise ValueError("a map to probabilities must rise, and stay between 0 and 1")
+    return Steps(np.array(pairs[:, 0]), np.array(pairs[:, 1]))

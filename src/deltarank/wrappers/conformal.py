@@ -19,7 +19,7 @@ from deltarank.decisions.conformal import RISKS, Risk, safe_threshold
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
     DecidingRanker,
-    require_ranker,
+    as_ranker,
     take_features,
 )
 
@@ -35,7 +35,7 @@ class ConformalRanker(DecidingRanker):
 
     Parameters
     ----------
-    ranker : ranker
+    ranker : ranker, or Pipeline that ends in one
         Any of this package.
     risk : {"missed-share", "any-missed", "labels-beyond"}
         The share of a row's relevant labels that are not in its set (false negative rate); whether
@@ -107,7 +107,7 @@ class ConformalRanker(DecidingRanker):
             How often a row counts for the ranker. To calibrate on, all rows are alike, as the
             guarantee is for rows drawn like them.
         """
-        require_ranker(self.ranker)
+        as_ranker(self.ranker)
         risk = choose(RISKS, self.risk, "risk")
         self._check_numbers()
         refuse_hidden(X, "X")
@@ -115,7 +115,7 @@ class ConformalRanker(DecidingRanker):
         if sample_weight is not None:
             sample_weight = row_numbers(sample_weight, targets.labels.n_rows, "sample_weight")
         if targets.form in ONE_CLASS_A_ROW:
-            self.ranker_ = clone(self.ranker).fit(X, y, sample_weight)
+            self.ranker_ = clone(as_ranker(self.ranker)).fit(X, y, sample_weight)
         else:
             self._fit_and_cut(Labelled(X, y, targets, sample_weight), risk)
         take_features(self, [self.ranker_])
@@ -136,7 +136,7 @@ class ConformalRanker(DecidingRanker):
             raise ValueError("calibration_size leaves no row to fit the ranker to; give more rows")
         order = check_random_state(self.random_state).permutation(labels.n_rows)
         held, train = np.sort(order[: self.n_calibration_]), np.sort(order[self.n_calibration_ :])
-        fitted = clone(self.ranker)
+        fitted = clone(as_ranker(self.ranker))
         if (weights := data.weights_of(fitted, train)) is not None:
             fitted.set_params(weight=lambda _: weights)
         fitted.fit(*data.take(train))

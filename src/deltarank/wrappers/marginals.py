@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.core.weights import Weight
@@ -25,14 +26,20 @@ def require_chances(ranker: Any, metric: str, weight: Weight) -> None:
         way_out = f"pass a ranker with {weight=} as it is"
     elif not ranker.estimates_marginals:
         problem = "its scores tell pairs of labels apart, and are no chances"
-    elif isinstance(getattr(ranker, "positive_cost", 1.0), str):
-        problem = f"positive_cost={ranker.positive_cost!r} moves each row's chances otherwise"
-        way_out = "use a number for positive_cost"
+    elif np.any(balances := _balances_of(ranker)):
+        problem = f"a balance of {np.max(balances):g} moves each row's chances otherwise"
+        way_out = "use balance=0"
     elif _weight_of(ranker) != weight:
         problem = f"it has weight={_weight_of(ranker)!r}"
     else:
         return
     raise ValueError(f"metric={metric!r} needs {needed} from {name}, but {problem}: {way_out}")
+
+
+def _balances_of(ranker: Any) -> Any:
+    """Return the values of balance that a ranker is, or may be, fitted with."""
+    given = getattr(ranker, "balances", None)
+    return getattr(ranker, "balance", 0.0) if given is None else list(given)
 
 
 def _weight_of(ranker: Any) -> Any:

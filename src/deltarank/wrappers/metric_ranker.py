@@ -35,7 +35,7 @@ from deltarank.wrappers.marginals import chances_of, require_chances
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
     DecidingRanker,
-    require_ranker,
+    as_ranker,
     take_features,
 )
 
@@ -157,11 +157,11 @@ class MetricRanker(DecidingRanker):
         sample_weight : array of shape (n,), optional
             How often a row counts: for the ranker and the rule.
         """
-        require_ranker(self.ranker)
+        as_ranker(self.ranker)
         decision = choose(DECISIONS, self.metric, "metric")
         self._check_numbers()
         check_batch(self.metric, self.batch)
-        require_chances(self.ranker, self.metric, self._weight(decision))
+        require_chances(as_ranker(self.ranker), self.metric, self._weight(decision))
         refuse_hidden(X, "X")
         targets = self._check_labels(y, _num_samples(X))
         if sample_weight is not None:
@@ -172,7 +172,7 @@ class MetricRanker(DecidingRanker):
                 self._check_k(len(self.classes_))
                 self._find_rule(decision, Labelled(X, y, targets, sample_weight))
             done.each = done.left
-            self.ranker_ = clone(self.ranker).fit(X, y, sample_weight)
+            self.ranker_ = clone(as_ranker(self.ranker)).fit(X, y, sample_weight)
         take_features(self, [self.ranker_])
         return self
 
@@ -218,7 +218,7 @@ class MetricRanker(DecidingRanker):
         def ask(ranker: Any, X: Any) -> Any:
             return chances_of(ranker, ranker._check_rows(X))
 
-        held_out(self.ranker, data, self.cv, self.random_state, ask, chances)
+        held_out(as_ranker(self.ranker), data, self.cv, self.random_state, ask, chances)
         weights = np.ones(labels.n_rows) if data.sample_weight is None else data.sample_weight
         return HeldOut(chances, labels, weights / weights.sum())
 

@@ -34,7 +34,8 @@ class WeightedBinaryRelevance(Ranker):
     estimator : classifier or regressor
         Its `fit` must take ``sample_weight``. In a `Pipeline` the last step gets the weights.
         Scores come from ``decision_function``, else from ``predict_proba`` (as log-odds), else,
-        for a regressor on 0 and 1, from ``predict``.
+        for a regressor on 0 and 1, from ``predict``. Leave its ``class_weight`` alone:
+        "balanced" lifts rare labels above likelier ones, which is not consistent.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         See `deltarank.instance_weights`.
     n_jobs : int, optional

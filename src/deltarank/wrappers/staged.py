@@ -119,7 +119,7 @@ class StagedSearchCV(WrappedRanker):
             best = choose_value(scores, self.one_standard_error)
             self.best_rounds_ = stages[best]
             self.best_score_ = float(scores[:, best].mean())
-            self.cv_results_ = tabulate("rounds", np.array(stages), scores)
+            self.cv_results_ = tabulate({"rounds": np.array(stages)}, scores)
             done.each = done.left
             self.best_ranker_ = self._ranker(self.best_rounds_).fit(X, y, sample_weight)
         return self

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.ranker import Ranker
+from deltarank.wrappers.pipeline_ranker import PipelineRanker
 
 # Forms of Y that are vectors of classes: there is no set of labels to choose.
 ONE_CLASS_A_ROW = ("binary", "classes")
@@ -27,17 +29,17 @@ class WrappedRanker(Ranker):
     @property
     def accepts_missing_values(self) -> bool:
         """Whether NaN may stand in X: whatever the ranker says."""
-        return bool(self.ranker.accepts_missing_values)
+        return bool(as_ranker(self.ranker).accepts_missing_values)
 
     @property
     def accepts_unknown_labels(self) -> bool:
         """Whether NaN may stand in Y: whatever the ranker says."""
-        return bool(self.ranker.accepts_unknown_labels)
+        return bool(as_ranker(self.ranker).accepts_unknown_labels)
 
     @property
     def estimates_marginals(self) -> bool:
         """Whether there are marginal weights: whatever the ranker says."""
-        return bool(self.ranker.estimates_marginals)
+        return bool(as_ranker(self.ranker).estimates_marginals)
 
 
 class DecidingRanker(WrappedRanker):
@@ -56,13 +58,15 @@ class DecidingRanker(WrappedRanker):
         return np.asarray(self.ranker_.marginal_weights(X))
 
 
-def require_ranker(ranker: Any) -> None:
-    """Refuse what is no ranker of this package."""
-    if not isinstance(ranker, Ranker):
+def as_ranker(ranker: Any) -> Ranker:
+    """Return a ranker, also of a pipeline that ends in one; refuse what is none of this package."""
+    last = ranker.steps[-1][1] if isinstance(ranker, Pipeline) else ranker
+    if not isinstance(last, Ranker):
         raise ValueError(
-            f"ranker must be a ranker of deltarank; got {type(ranker).__name__} "
+            f"ranker must be a ranker of deltarank; got {type(last).__name__} "
             "(wrap other classifiers in WeightedBinaryRelevance)"
         )
+    return ranker if isinstance(ranker, Ranker) else PipelineRanker(ranker)
 
 
 def take_features(ranker: Ranker, fitted: Iterable[Any]) -> None:

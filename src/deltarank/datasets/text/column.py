@@ -94,7 +94,7 @@ class TextColumn:
     def from_json(cls, name: str, fields: dict[str, Any]) -> "TextColumn":
         """Make a column of what `to_json` gave, in either form, and refuse anything else."""
         if set(fields) == {"letters", "starts", "weights"}:
-            vocabulary = _unpacked(fields["letters"], fields["starts"])
+            vocabulary = unpacked_vocabulary(fields["letters"], fields["starts"])
         elif set(fields) == {"words", "weights"} and _are_strings(fields["words"]):
             vocabulary = Vocabulary.of(fields["words"])
         else:
@@ -110,7 +110,7 @@ class TextColumn:
         return cls(name, vocabulary, weights.astype(np.float64))
 
 
-def _unpacked(letters: Any, starts: Any) -> Vocabulary:
+def unpacked_vocabulary(letters: Any, starts: Any) -> Vocabulary:
     """Return the vocabulary of two arrays; compiled code will trust them."""
     if (
         not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (letters, starts))

@@ -1,58 +1,26 @@
 """Why one label stands above another: what each feature adds to the difference of their scores."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from deltarank.base.parameters import positive_integer
 from deltarank.base.ranker import Ranker
 from deltarank.boosting.stump_ranker import StumpRanker
+from deltarank.explanations.explanation import Explanation, largest
 from deltarank.linear.coefficients import of_label
 from deltarank.linear.ranker import LinearRanker
 from deltarank.trees.label_tree import LabelTreeRanker
+from deltarank.wrappers.calibrated import CalibratedRanker
+from deltarank.wrappers.conformal import ConformalRanker
+from deltarank.wrappers.pipeline_ranker import PipelineRanker
 from deltarank.wrappers.staged import StagedSearchCV
 
 Floats = NDArray[np.float64]
-
-
-class Explanation(NamedTuple):
-    """What puts one label above another in a row.
-
-    Attributes
-    ----------
-    features : sequence
-        Names of the features, or their numbers.
-    contributions : array of shape (d,)
-        What each feature adds to the difference of the scores.
-    intercept : float
-        What no feature adds.
-
-    Examples
-    --------
-    >>> why = Explanation(["warmth", "rain"], np.array([0.5, -2.0]), intercept=1.0)
-    >>> why.largest(1)
-    [('rain', -2.0)]
-    >>> why.difference
-    -0.5
-    """
-
-    features: Sequence[Any]
-    contributions: Floats
-    intercept: float
-
-    @property
-    def difference(self) -> float:
-        """The score of the first label less that of the second: the sum of all the above."""
-        return math.fsum([*self.contributions, self.intercept])
-
-    def largest(self, n: int | None = None) -> list[tuple[Any, float]]:
-        """Return the features that add something, and what, the most important first."""
-        return _largest(self.features, self.contributions, n)
 
 
 def explain(
@@ -67,14 +35,16 @@ def explain(
 
     Parameters
     ----------
-    ranker : fitted ranker
-        Linear, boosted or a label tree; scores of a kernel are refused.
+    ranker : fitted ranker, or Pipeline that ends in one
+        Linear, boosted or a label tree; scores of a kernel are refused. Behind transformers the
+        features are theirs: words, categories, scaled numbers.
     x : array, sparse matrix or data frame
-        One row.
+        One row, as the ranker or the pipeline takes it.
     a, b : labels
         As in ``ranker.classes_``.
     feature_names : sequence, optional
-        By default those of the data frame the ranker was fitted on, else numbers.
+        By default those of the data frame the ranker was fitted on, or those that transformers
+        give; else numbers.
 
     Examples
     --------
@@ -90,11 +60,13 @@ def explain(
     >>> bool(abs(explanation.difference - (beach - museum)) < 1e-12)
     True
     """
+    ranker, x, feature_names = _past_transformers(ranker, x, feature_names)
     ranker = _explainable(ranker)
     first, second = (_find_label(ranker, label) for label in (a, b))
     row = _single_row(ranker, x)
     plus, minus = (_part(ranker, row, label) for label in (first, second))
-    return Explanation(_names(ranker, feature_names), plus[0] - minus[0], float(plus[1] - minus[1]))
+    names = _names(ranker, feature_names)
+    return Explanation(names, plus[0] - minus[0], float(plus[1] - minus[1]), (a, b))
 
 
 def top_features(
@@ -108,7 +80,7 @@ def top_features(
 
     Parameters
     ----------
-    ranker : fitted ranker
+    ranker : fitted ranker, or Pipeline that ends in one
         Linear, boosted or a label tree.
     label : label
         As in ``ranker.classes_``.
@@ -124,20 +96,63 @@ def top_features(
     >>> [(feature, effect > 0) for feature, effect in top_features(ranker, "high")]
     [(0, True)]
     """
+    ranker, _, feature_names = _past_transformers(ranker, None, feature_names)
     ranker = _explainable(ranker)
     column, sign = _column(ranker, _find_label(ranker, label))
-    return _largest(_names(ranker, feature_names), sign * _kind(ranker).effects(ranker, column), n)
+    return largest(_names(ranker, feature_names), sign * _kind(ranker).effects(ranker, column), n)
 
 
 def is_explainable(ranker: Any) -> bool:
     """Tell whether `explain` knows what features add to the scores of a ranker."""
-    return isinstance(ranker, (StagedSearchCV, *_KINDS))
+    return isinstance(_scoring(ranker), tuple(_KINDS))
+
+
+def _past_transformers(
+    ranker: Any, x: Any, names: Sequence[Any] | None
+) -> tuple[Any, Any, Sequence[Any] | None]:
+    """Return the ranker at the end of a pipeline, the row as it gets there, and names for it."""
+    if isinstance(ranker, CalibratedRanker | ConformalRanker) and not ranks_otherwise(ranker):
+        check_is_fitted(ranker)
+        ranker = ranker.ranker_
+    if isinstance(ranker, PipelineRanker):
+        check_is_fitted(ranker)
+        ranker = ranker.pipeline_
+    while isinstance(ranker, Pipeline):
+        check_is_fitted(ranker)
+        before, ranker = ranker[:-1], ranker.steps[-1][1]
+        if not len(before):
+            continue
+        if x is not None:
+            x = before.transform(_one_row(x))
+        if names is None and hasattr(before, "get_feature_names_out"):
+            names = before.get_feature_names_out().tolist()
+    return ranker, x, names
+
+
+def _one_row(x: Any) -> Any:
+    """Return a row as transformers want it: a table of one."""
+    if isinstance(x, str) or (isinstance(x, Sequence) and np.ndim(x[0]) == 0 and len(x) > 1):
+        return [x]
+    return np.asarray(x)[None] if isinstance(x, np.ndarray) and x.ndim == 1 else x
+
+
+def _scoring(ranker: Any) -> Any:
+    """Return the ranker whose scores another one ranks by."""
+    if isinstance(ranker, StagedSearchCV):
+        return getattr(ranker, "best_ranker_", ranker.ranker)
+    if isinstance(ranker, CalibratedRanker | ConformalRanker) and not ranks_otherwise(ranker):
+        return _scoring(getattr(ranker, "ranker_", ranker.ranker))
+    return ranker
+
+
+def ranks_otherwise(ranker: Any) -> bool:
+    """Tell whether a ranker round another orders labels by other scores."""
+    return bool(getattr(ranker, "rank_by_probability", False))
 
 
 def _explainable(ranker: Any) -> Any:
     check_is_fitted(ranker)
-    if isinstance(ranker, StagedSearchCV):
-        ranker = ranker.best_ranker_
+    ranker = _scoring(ranker)
     if not isinstance(ranker, tuple(_KINDS)):
         raise ValueError(
             "only linear and boosted rankers and label trees can be explained; got "
@@ -235,14 +250,6 @@ def _stumps(ranker: StumpRanker, column: int) -> tuple[NDArray[Any], Floats, Flo
     features = ranker.features_ if shared else ranker.features_[:, column]
     thresholds = ranker.thresholds_ if shared else ranker.thresholds_[:, column]
     return features, thresholds, votes[:, :, column], float(constants[column])
-
-
-def _largest(features: Sequence[Any], values: Floats, n: int | None) -> list[tuple[Any, float]]:
-    order = np.argsort(-np.abs(values), kind="stable")
-    order = order[values[order] != 0]
-    if n is not None:
-        order = order[: positive_integer(n, "n")]
-    return [(features[j], float(values[j])) for j in order]
 
 
 class _Kind(NamedTuple):
