@@ -88,7 +88,7 @@ def serve(
             "serving needs FastAPI and uvicorn: pip install 'deltarank[serve]'"
         ) from error
     from deltarank.cli.inputs import note
-    from deltarank.serving.examples import read_examples
+    from deltarank.serving.examples import read_examples, read_truths
     from deltarank.serving.service import Limits, Service
 
     access = Access((*LOOPBACK, host, *(allow_host or ())), _read_token(token, token_file))
@@ -96,7 +96,9 @@ def serve(
     most = _most_connections()
     service = Service.load(model, Limits(max_rows, max_bytes, timeout, max_labels, most))
     if examples is not None:
-        service = replace(service, examples=read_examples(examples, service.model.preparation))
+        preparation = service.model.preparation
+        items, truths = (read(examples, preparation) for read in (read_examples, read_truths))
+        service = replace(service, examples=items, truths=truths)
     service.warm_up()
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host

@@ -14,6 +14,7 @@ from deltarank import __version__
 from deltarank.core.threads import n_threads
 from deltarank.serving.access import Access, Guard
 from deltarank.serving.docs_page import to_docs
+from deltarank.serving.fast_lane import FastLane
 from deltarank.serving.items import ItemError
 from deltarank.serving.limits import BodyLimit
 from deltarank.serving.metrics import MEDIA_TYPE, Metrics
@@ -48,13 +49,19 @@ class Rank(BaseModel):
         description="true for the reasons that put the first label above the second, or a list of "
         "two labels for theirs.",
     )
+    sets: Any = Field(
+        None,
+        description="f1 or likely: choose a set of labels for each item by the probabilities.",
+    )
 
 
 class Ranking(BaseModel):
-    """Labels, best first, and their scores."""
+    """Labels, best first, and their scores; probabilities where the model has them."""
 
     labels: list[Any]
     scores: list[float]
+    probabilities: list[float] | None = None
+    set: list[Any] | None = None
     why: dict[str, Any] | None = None
 
 
@@ -100,10 +107,11 @@ def create_app(
     metrics = Metrics({"version": __version__, "ranker": about["ranker"]})
     _add_ranking(app, service, metrics)
     _add_description(app, about, metrics)
-    _add_pages(app, to_page(about, service.examples))
+    _add_pages(app, to_page(about, service.examples, service.truths))
     app.add_exception_handler(RequestValidationError, _refuse)
     app.add_exception_handler(Exception, _fail)
     # What is added last sees a request first.
+    app.add_middleware(FastLane, service=service, metrics=metrics, is_open=service.is_quick())
     app.add_middleware(BodyLimit, limits=service.limits)
     app.add_middleware(Guard, access=access or Access())
     paths = frozenset(str(getattr(route, "path", "")) for route in app.routes)
@@ -121,7 +129,7 @@ def _add_ranking(app: FastAPI, service: Service, metrics: Metrics) -> None:
         if (request.item is None) == (request.items is None):
             raise HTTPException(422, "give either item or items")
         items = [request.item] if request.items is None else request.items
-        work = partial(service.rank_to_json, items, request.top, request.explain)
+        work = partial(service.rank_to_json, items, request.top, request.explain, request.sets)
         answer = await _within(service.limits.seconds, pool, work)
         metrics.n_items += len(items)
         return Response(answer, media_type="application/json")
