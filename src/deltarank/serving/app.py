@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from deltarank import __version__
 from deltarank.core.threads import n_threads
 from deltarank.serving.access import Access, Guard
+from deltarank.serving.annif import Vocabulary, project, suggest
 from deltarank.serving.docs_page import to_docs
 from deltarank.serving.fast_lane import FastLane
 from deltarank.serving.items import ItemError
@@ -72,7 +73,10 @@ class Rankings(BaseModel):
 
 
 def create_app(
-    service: Service, access: Access | None = None, log: RequestLog | None = None
+    service: Service,
+    access: Access | None = None,
+    log: RequestLog | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> FastAPI:
     """Return the ASGI application that serves a model.
 
@@ -83,6 +87,8 @@ def create_app(
         Whom it answers; everybody by default.
     log : RequestLog or None
         Where a line is written for each request.
+    vocabulary : Vocabulary or None
+        Addresses and names of labels, for Annif.
 
     Examples
     --------
@@ -105,7 +111,9 @@ def create_app(
     )
     about = service.about()
     metrics = Metrics({"version": __version__, "ranker": about["ranker"]})
-    _add_ranking(app, service, metrics)
+    pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="rank")
+    _add_ranking(app, service, metrics, pool)
+    _add_annif(app, service, vocabulary or Vocabulary(), pool)
     _add_description(app, about, metrics)
     _add_pages(app, to_page(about, service.examples, service.truths))
     app.add_exception_handler(RequestValidationError, _refuse)
@@ -120,9 +128,27 @@ def create_app(
     return app
 
 
-def _add_ranking(app: FastAPI, service: Service, metrics: Metrics) -> None:
-    pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="rank")
+def _add_annif(
+    app: FastAPI, service: Service, vocabulary: Vocabulary, pool: ThreadPoolExecutor
+) -> None:
+    about, n_unknown = project(service), vocabulary.n_unknown(service.model.classes.tolist())
 
+    @app.get("/annif")
+    async def show_project() -> dict[str, Any]:
+        """Describe the model as a project of Annif."""
+        return about
+
+    @app.post("/annif/suggest")
+    async def suggest_subjects(request: Request) -> dict[str, Any]:
+        """Suggest subjects for a text: a form with text and limit, as Annif sends it."""
+        work = partial(suggest, service, vocabulary, n_unknown, await request.body())
+        found: dict[str, Any] = await _within(service.limits.seconds, pool, work)
+        return found
+
+
+def _add_ranking(
+    app: FastAPI, service: Service, metrics: Metrics, pool: ThreadPoolExecutor
+) -> None:
     @app.post("/rank", response_model=Rankings)
     async def rank(request: Rank) -> Response:
         """Rank the labels of an item, or of several."""
