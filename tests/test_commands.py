@@ -615,3 +615,11 @@ class TestProcesses:
         assert out == ""
         assert "Traceback" not in err
         assert os.listdir(tmp_path) == []
+
+
+def test_fit_chooses_the_balance_for_the_rank_loss_alone():
+    from deltarank.cli.training import Settings, find_recipe, make
+
+    recipe = find_recipe("logistic", Settings())
+    assert make(recipe, Settings()).balances == (0.0, 0.5, 1.0)
+    assert make(recipe, Settings(weight="uniform")).balances == (0.0,)

@@ -295,7 +295,8 @@ class TestTables:
         assert_allclose(np.mean(row["row_losses"]), row["loss"], atol=1e-5)
         assert abs(row["loss"] - TABLE2["emotions"]["WBR-LR"]) < 0.02
         other = {**row, "algorithm": "LLLR", "loss": 0.5, "row_losses": [0.5] * 202}
-        losses, rivals = table2.tables([row, other])
+        losses, rivals, successors = table2.tables([row, other])
+        assert successors.rows[0]["WBR-LR"] == losses.rows[0]["WBR-LR"]
         assert losses.rows[0]["WBR-LR"] == f"{row['loss']:.4f} (0.1657)"
         assert rivals.rows[0]["better"] == "WBR-LR"
 

@@ -13,7 +13,7 @@ from deltarank.core.labels import label_array
 from deltarank.core.progress import progress
 from deltarank.core.weights import WEIGHTS
 from deltarank.datasets import Data, Preparation
-from deltarank.recipes import RECIPES, Recipe, Tuning
+from deltarank.recipes import BALANCES, RECIPES, Recipe, Tuning
 from deltarank.storage.prepared import Model
 
 
@@ -53,7 +53,9 @@ def is_tuned(recipe: Recipe, settings: Settings) -> bool:
 
 def make(recipe: Recipe, settings: Settings) -> Any:
     """Return the ranker to fit."""
-    tuning = Tuning(seed=settings.seed)
+    # The balance is for the rank loss; other weights are for measures of their own.
+    balances = BALANCES if settings.weight == "rank" else (0.0,)
+    tuning = Tuning(seed=settings.seed, balances=balances)
     if is_tuned(recipe, settings):
         return recipe.tuned(settings.weight, tuning)
     return recipe.plain(settings.weight, getattr(settings, recipe.parameter), tuning)
@@ -68,7 +70,7 @@ def final_ranker(fitted: Any) -> Any:
 
 def chosen(ranker: Any) -> dict[str, Any]:
     """Return the values of the main parameters, as chosen or as set."""
-    names = ("gamma_", "n_landmarks_", "C", "C_", "n_stumps", "n_iterations")
+    names = ("gamma_", "n_landmarks_", "C", "C_", "balance_", "n_stumps", "n_iterations")
     values = {n.removesuffix("_"): getattr(ranker, n) for n in names if hasattr(ranker, n)}
     return {name: value for name, value in values.items() if value is not None}
 

@@ -19,8 +19,6 @@ from deltarank.linear.validation import validation
 DEFAULT_CS = tuple(10.0**power for power in range(-3, 4))
 # Scores of held-out rows settle long before the objective's last digits do.
 VALIDATION_TOL = 2e-2
-# Where further balances are tried: at the best C of the first one, and at its neighbours.
-NEAR = (-1, 0, 1)
 
 
 class LogisticRankerCV(UnivariateRanker):
@@ -28,7 +26,7 @@ class LogisticRankerCV(UnivariateRanker):
 
     The folds of a value of C are solved together, each value starts from the solution of the one
     before, and all share one set of eigenvectors: the grid costs a few fits, not 35. Further values
-    of `balance` are tried at the best C and its neighbours only.
+    of `balance` are tried at the best C only, and the best of them at its neighbours.
 
     Parameters
     ----------
@@ -129,9 +127,9 @@ class LogisticRankerCV(UnivariateRanker):
         Cs = _grid(DEFAULT_CS if self.Cs is None else self.Cs, "Cs", positive_number)
         given = [self.balance] if self.balances is None else self.balances
         balances = _grid(given, "balances", unit_number)
-        # One step per C, the other balances, and the final fit: about as long, though of one fold,
-        # to more digits.
-        n_steps = len(Cs) + len(NEAR) * (len(balances) - 1) + 1
+        # One step per C and further balance, two near the best, and the final fit: about as long,
+        # though of one fold, to more digits.
+        n_steps = len(Cs) + (len(balances) - 1) + 2 * (len(balances) > 1) + 1
         with (
             validation(self, X, y, sample_weight, Cs[0], balances[0]) as first,
             progress("choosing C", n_steps) as done,
@@ -162,7 +160,10 @@ class _Tried(NamedTuple):
 
 
 class _Search:
-    """All values of C at the smallest balance; the others at the best of them and near it."""
+    """All values of C at the smallest balance, the other balances at the best of them.
+
+    If one of these is better, so may be the neighbours of C at that balance: they are tried last.
+    """
 
     def __init__(self, held_out: Any, Cs: Any, balances: Any, options: Options, done: Step) -> None:
         self._held_out, self._Cs, self._balances, self._done = held_out, Cs, balances, done
@@ -171,17 +172,20 @@ class _Search:
     def run(self) -> list[_Tried]:
         """Return all that was tried, by C and then by balance."""
         first, *others = self._balances
-        options, done = self._options, self._done
-        tried = list(self._walk(self._held_out, first, self._Cs, options))
+        tried = list(self._walk(first, self._Cs))
         best = int(np.argmax([np.mean(one.scores) for one in tried]))
-        near = [best + step for step in NEAR if 0 <= best + step < len(self._Cs)]
-        for number, balance in enumerate(others, 1):
-            here = within(options, f"balance={balance:g}")
-            tried += self._walk(self._held_out.with_balance(balance), balance, self._Cs[near], here)
-            done(len(self._Cs) + len(NEAR) * number)
+        for balance in others:
+            tried += self._walk(balance, self._Cs[[best]])
+        winner = max(tried, key=lambda one: np.mean(one.scores))
+        if winner.balance != first:
+            near = [place for place in (best - 1, best + 1) if 0 <= place < len(self._Cs)]
+            tried += self._walk(winner.balance, self._Cs[near])
         return sorted(tried, key=lambda one: (one.C, one.balance))
 
-    def _walk(self, held_out: Any, balance: float, Cs: Any, options: Options) -> Iterator[_Tried]:
+    def _walk(self, balance: float, Cs: Any) -> Iterator[_Tried]:
+        held_out, options = self._held_out.with_balance(balance), self._options
+        if balance != self._balances[0]:
+            options = within(options, f"balance={balance:g}")
         begin, done = self._done.at, self._done
         done.each = held_out.steps_at_once(Cs)
         steps = zip(Cs, held_out.path(Cs, options), strict=True)

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from deltarank.base.chances import chances, trainable_loss
 from deltarank.base.parameters import positive_integer, positive_number, unit_number
 from deltarank.core.choices import choose
 from deltarank.core.devices import device_ranking, device_scores, scoring_device
-from deltarank.core.losses import LOSSES, Loss
+from deltarank.core.losses import Loss
 from deltarank.linear.fit import Fitted, Options
 from deltarank.linear.ranker import LinearRanker
 from deltarank.linear.unknown import UNKNOWN
@@ -48,8 +49,7 @@ class UnivariateRanker(LinearRanker):
         return Options(self.tol, self.max_iter, self.prune, self.n_jobs, self.checkpoint)
 
     def _loss(self) -> Loss:
-        trainable = {name: loss for name, loss in LOSSES.items() if loss.link and loss.inverse_link}
-        return choose(trainable, self.loss, "loss")
+        return trainable_loss(self.loss)
 
     def _keep(self, fitted: Fitted, constants: NDArray[Any], dtype: Any) -> None:
         """Keep what was fitted; a label with a constant score (not NaN) gets that alone."""
@@ -84,9 +84,4 @@ class UnivariateRanker(LinearRanker):
         return device_ranking(X, self.coef_, self.intercept_, top, device)
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
-        to_chances = self._loss().inverse_link
-        assert to_chances is not None, "a loss that is trained has one"
-        chances = to_chances(scores)
-        # Relevant cells that cost kappa turn a chance p into kappa p / (kappa p + 1 - p).
-        kappa = self.positive_cost
-        return chances / (kappa - (kappa - 1) * chances)
+        return chances(self._loss(), self.positive_cost, scores)

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from deltarank.base.chances import problem_with_chances
+from deltarank.base.probabilities import problem_with_chances
 from deltarank.core.weights import Weight
 from deltarank.wrappers.calibrated import CalibratedRanker
 

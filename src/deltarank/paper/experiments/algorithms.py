@@ -1,20 +1,23 @@
 """The paper's algorithms: its names for recipes, each tuned inside the training set alone."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from deltarank.recipes import RECIPES, Recipe, Tuning
+from deltarank.recipes import BALANCES, RECIPES, Recipe, Tuning
 
 
 class Algorithm(NamedTuple):
-    """A recipe, and how rows are weighted by their labels."""
+    """A recipe, how rows are weighted by their labels, and further options of its estimator."""
 
     recipe: Recipe
     description: str
     weight: str = "rank"
+    options: Mapping[str, Any] = MappingProxyType({})
 
     def make(self, tuning: Tuning) -> Any:
         """Return the estimator to fit."""
-        return self.recipe.tuned(self.weight, tuning)
+        return self.recipe.tuned(self.weight, tuning).set_params(**self.options)
 
     def chosen(self, fitted: Any) -> dict[str, Any]:
         """Return what was chosen, and for rounds how far the grid was walked."""
@@ -22,7 +25,10 @@ class Algorithm(NamedTuple):
             tried = fitted.cv_results_["param_rounds"]
             return {"chosen": int(fitted.best_rounds_), "tried to": int(tried[-1])}
         if not hasattr(fitted, "gamma_"):
-            return {"chosen": float(fitted.C_)}
+            found = {"chosen": float(getattr(fitted, "C_", None) or fitted.best_params_["C"])}
+            if len(self.options.get("balances", ())) > 1:
+                found["balance"] = float(fitted.balance_)
+            return found
         return {
             "chosen": float(fitted.C_),
             "gamma": float(fitted.gamma_),
@@ -47,6 +53,20 @@ ALGORITHMS = {
     "BR": Algorithm(
         RECIPES["logistic"], "logistic regression per label, all rows weighing the same", "uniform"
     ),
+    "u3": Algorithm(
+        RECIPES["logistic"],
+        "logistic regression per label, both sides of a row weighing alike (Wu et al. 2021)",
+        options={"balances": (1.0,)},
+    ),
+    "u4": Algorithm(
+        RECIPES["logistic"], "the same, rows weighing one over the smaller side", "min"
+    ),
+    "balance": Algorithm(
+        RECIPES["logistic"],
+        "between WBR-LR (0) and u3 (1), chosen with C",
+        options={"balances": BALANCES},
+    ),
+    "pairwise": Algorithm(RECIPES["pairwise"], "the pairwise logistic loss with a penalty"),
     "WBR-KLR": Algorithm(
         RECIPES["kernel"], "weighted logistic regression on a Nystrom map of the Gaussian kernel"
     ),
