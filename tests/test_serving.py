@@ -310,7 +310,8 @@ class TestDescription:
         assert [column["kind"] for column in about["columns"]] == ["text", "number", "category"]
         assert len(about["labels"]) == 11
         schema = client.get("/openapi.json").json()
-        assert set(schema["paths"]) == {"/rank", "/health", "/model", "/metrics"}
+        ways = {"/rank", "/health", "/model", "/metrics", "/annif", "/annif/suggest"}
+        assert set(schema["paths"]) == ways
         assert "top" in schema["components"]["schemas"]["Rank"]["properties"]
         docs = client.get("/docs").text
         for path, operations in schema["paths"].items():
