@@ -85,6 +85,12 @@ class TextColumn:
             return sparse.csr_array((len(cells), 0))
         return self._vectorizer.transform(_texts(cells))
 
+    def row(self, cell: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the columns and values of one cell."""
+        if not len(self.words):
+            return np.empty(0, np.int32), np.empty(0)
+        return self._vectorizer.row(_texts([cell])[0])
+
     def to_json(self, packed: bool) -> dict[str, Any]:
         """Return the column as lists of words and numbers, or packed as arrays."""
         if packed:
