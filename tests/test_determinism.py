@@ -15,7 +15,8 @@ FITS = """
 import sys
 import numpy as np
 from scipy import sparse
-from deltarank import (AdaBoostMH, AdaBoostMR, AdaBoostRanker, KernelLogisticRanker,
+from deltarank import (AdaBoostMH, AdaBoostMR, AdaBoostRanker, BoostedTreeRanker,
+                       KernelLogisticRanker,
                        LabelTreeRanker, LogisticRanker, LogisticRankerCV,
                        LogLinearRanker, PairwiseRanker, StagedSearchCV, rank_loss)
 
@@ -31,6 +32,8 @@ rankers = {
     "adaboost": AdaBoostRanker(n_stumps=20),
     "adaboost mr": AdaBoostMR(n_stumps=40),
     "adaboost mh": AdaBoostMH(n_stumps=40),
+    "trees": BoostedTreeRanker(n_trees=10, row_share=0.8, random_state=0),
+    "trees, sparse": BoostedTreeRanker(n_trees=10, max_leaves=8, random_state=0),
     "staged": StagedSearchCV(AdaBoostMH(), rounds=[5, 20], cv=3, random_state=0),
     "lllr": LogLinearRanker(n_iterations=30),
     "pairwise": PairwiseRanker(loss="exponential"),

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from deltarank import LogisticRanker, instance_weights
 from deltarank.linear.kernels import dual as kernels
+from deltarank.linear.kernels.lanes import LANES
 from deltarank.linear.rows.local import LocalRows
 
 N, D, M = 150, 2000, 5
@@ -133,8 +134,25 @@ def test_the_best_dual_variable_of_a_cell_is_found_from_anywhere(curvature):
             return t + margin + curvature * 0.7 * expit(t)
 
         root = brentq(rising, -2e6, 2e6, xtol=1e-12)
-        for guess in (-80.0, -5.0, 0.0, 5.0, 80.0):
-            given = map(np.float32, (guess, margin, curvature, 0.7))
-            found = kernels._best_logit(*given)
-            # What counts is the dual variable, and only as far as float32 tells.
-            assert_allclose(expit(float(found)), expit(root), rtol=0.02, atol=1e-6)
+        lanes = np.zeros((8, LANES), np.float32)
+        lanes[kernels.REST], lanes[kernels.SLOPE] = margin, curvature * 0.7
+        lanes[kernels.LOGIT] = np.resize([-80.0, -5.0, 0.0, 5.0, 80.0], LANES)
+        kernels._find_logits(lanes)
+        # What counts is the dual variable, and only as far as float32 tells.
+        found = expit(lanes[kernels.LOGIT].astype(float))
+        assert_allclose(found, np.full(LANES, expit(root)), rtol=0.02, atol=1e-6)
+
+
+def test_labels_solved_side_by_side_do_not_mix():
+    X, Y = made_up(7)
+    many = np.hstack([Y, 1 - Y[:, [0] * 40], Y])
+    X = sparse.csr_array(X)
+    # Rows without a label of their own count too, so that both fits have the same weights.
+    alone, beside = (
+        LogisticRanker(C=30.0, weight=lambda Y: np.ones(Y.shape[0]), tol=1e-7) for _ in range(2)
+    )
+    alone.fit(X, Y)
+    beside.fit(X, many)
+    for own in (slice(M), slice(-M, None)):
+        assert_allclose(beside.objective_[own], alone.objective_, rtol=3e-7)
+        assert_allclose(beside.coef_[own], alone.coef_, atol=2e-3 * abs(alone.coef_).max())

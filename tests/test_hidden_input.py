@@ -17,7 +17,7 @@ from deltarank import (
     instance_weights,
     rank_loss,
 )
-from deltarank.boosting.stump_ranker import StumpRanker
+from deltarank.base.staged import StagedRanker
 from deltarank.core.arrays import write_arrays
 from deltarank.core.scores import RowError
 from deltarank.core.splits import LabelStratifiedKFold
@@ -131,13 +131,13 @@ def test_a_forged_cache_is_read_anew(tmp_path, forged):
 @EVERY
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_features_beyond_arithmetic_are_refused_or_learned_from(ranker, form):
-    """The order of stumps does not depend on units; all others must not claim to have learned."""
+    """The order of trees does not depend on units; all others must not claim to have learned."""
     if isinstance(ranker, WeightedBinaryRelevance):
         pytest.skip("its estimator decides")
     large = X * 1e200
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if isinstance(ranker, StumpRanker | StagedSearchCV):
+        if isinstance(ranker, StagedRanker | StagedSearchCV):
             fitted, plain = clone(ranker).fit(form(large), Y), clone(ranker).fit(form(X), Y)
             assert np.array_equal(fitted.rank(form(large)), plain.rank(form(X)))
             return

@@ -34,7 +34,7 @@ def test_c_is_chosen_on_a_part_where_all_would_take_long(capsys, monkeypatch):
     own = RECIPES["logistic"].tuned("rank", plan.Tuning()).fit(X[rows], Y[rows][:, labels])
     assert type(ranker).__name__ == "LogisticRanker"
     assert ranker.C == own.C_
-    assert "on 80 rows and the 3 most frequent labels (--tune takes all)" in capsys.readouterr().err
+    assert "on 80 rows and the 3 most frequent labels (--tune takes all" in capsys.readouterr().err
 
 
 def test_who_asks_for_a_search_gets_it(monkeypatch):
@@ -42,11 +42,31 @@ def test_who_asks_for_a_search_gets_it(monkeypatch):
     assert type(planned(Settings(tune=True))).__name__ == "LogisticRankerCV"
 
 
-def test_long_fits_are_announced(capsys, monkeypatch):
-    monkeypatch.setattr(plan, "fit_seconds", lambda *given: 3600.0)
-    monkeypatch.setattr(plan, "n_threads", lambda: 2)
+def test_long_fits_are_announced_with_what_a_sample_of_labels_took(capsys, monkeypatch):
+    monkeypatch.setattr(plan, "WORTH_SAYING", 0)
+    monkeypatch.setattr(plan, "SAMPLED_LABELS", 3)
+    times = iter([100.0, 300.0])
+    monkeypatch.setattr(plan.time, "perf_counter", lambda: next(times))
     planned(Settings(C=1.0))
-    assert "this will take about 30 minutes" in capsys.readouterr().err
+    # 200 s for three of six labels; one fit.
+    told = capsys.readouterr().err
+    assert "120 rows, 4 features, 6 labels: this will take about 7 minutes and " in told
+
+
+def test_the_sample_counts_rows_without_its_labels_and_holds_frequent_and_rare_labels(monkeypatch):
+    seen = []
+
+    class Watched(plan.LogisticRanker):
+        def fit(self, X, y):
+            seen.append((np.asarray(y.sum(axis=0)).ravel(), super().fit(X, y)))
+            return self
+
+    monkeypatch.setattr(plan, "LogisticRanker", Watched)
+    monkeypatch.setattr(plan, "SAMPLED_LABELS", 2)
+    plan._measured_seconds(X, Y, 1.0)
+    frequencies = np.asarray(Y.sum(axis=0)).ravel()
+    assert set(seen[-1][0]) == {frequencies.max(), frequencies.min()}
+    assert (plan._alike(Y) == 1).all()
 
 
 @pytest.mark.parametrize(("best", "words"), [(100.0, "largest"), (0.1, "smallest"), (1.0, "")])

@@ -11,6 +11,7 @@ from deltarank import (
     AdaBoostMH,
     AdaBoostMR,
     AdaBoostRanker,
+    BoostedTreeRanker,
     KernelLogisticRanker,
     LabelTreeRanker,
     LogisticRanker,
@@ -29,6 +30,7 @@ each_ranker = pytest.mark.parametrize(
         AdaBoostRanker(n_stumps=10),
         AdaBoostMR(n_stumps=10),
         AdaBoostMH(n_stumps=10),
+        BoostedTreeRanker(n_trees=10, random_state=0),
     ],
     ids=lambda ranker: type(ranker).__name__,
 )

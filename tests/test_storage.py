@@ -42,6 +42,7 @@ SETTINGS = {
     "KernelLogisticRanker": {"n_landmarks": [10, 20], "cv": 2, "random_state": 0},
     "LogLinearRanker": {"n_iterations": 20},
     "LabelTreeRanker": {"arity": 2, "leaf_size": 1, "C": 1.0, "random_state": 0},
+    "BoostedTreeRanker": {"n_trees": 5},
     **{name: {"n_stumps": 5} for name in ("AdaBoostRanker", "AdaBoostMR", "AdaBoostMH")},
 }
 

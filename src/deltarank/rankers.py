@@ -2,6 +2,7 @@
 
 from deltarank.boosting.adaboost import AdaBoostRanker
 from deltarank.boosting.adaboost_shared import AdaBoostMH, AdaBoostMR
+from deltarank.gradient_trees.boosted_trees import BoostedTreeRanker
 from deltarank.linear.kernel_logistic import KernelLogisticRanker
 from deltarank.linear.logistic import SUCCESSOR_LOSSES, LogisticRanker
 from deltarank.linear.logistic_cv import LogisticRankerCV
@@ -19,6 +20,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMR",
     "AdaBoostRanker",
+    "BoostedTreeRanker",
     "CalibratedRanker",
     "ConformalRanker",
     "KernelLogisticRanker",

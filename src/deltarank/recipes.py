@@ -14,6 +14,7 @@ from deltarank.rankers import (
     AdaBoostMH,
     AdaBoostMR,
     AdaBoostRanker,
+    BoostedTreeRanker,
     KernelLogisticRanker,
     LabelTreeRanker,
     LogisticRanker,
@@ -26,6 +27,7 @@ from deltarank.rankers import (
 # The paper prints 10, 20, 50, 10^2, ..., 10^4, 2 x 10^4; the filling by 1, 2, 5 is ours.
 ROUNDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 STUMPS_PER_LABEL = (10, 20, 50, 100, 200)
+TREES = (50, 100, 200, 500, 1000)
 # From the consistent to the balanced loss.
 BALANCES = (0.0, 0.5, 1.0)
 # A grid of rounds is walked until a further decade brings nothing.
@@ -35,14 +37,15 @@ PATIENCE = 10.0
 class Tuning(NamedTuple):
     """How parameters are chosen: the folds, their seed, and the values to try.
 
-    `rounds` are of what all labels share, `stumps` of each label; `Cs` of None stands for the grid
-    of `LogisticRankerCV`, and `balances` are for it too.
+    `rounds` are of stumps that all labels share, `stumps` of each label's own, `trees` of trees;
+    `Cs` of None stands for the grid of `LogisticRankerCV`, and `balances` are for it too.
     """
 
     folds: int = 5
     seed: int = 0
     rounds: Sequence[int] = ROUNDS
     stumps: Sequence[int] = STUMPS_PER_LABEL
+    trees: Sequence[int] = TREES
     Cs: Sequence[float] | None = None
     balances: Sequence[float] = (0.0,)
 
@@ -107,6 +110,10 @@ def _label_tree(weight: Any, C: float | None, tuning: Tuning) -> LabelTreeRanker
     return LabelTreeRanker(weight=weight, random_state=tuning.seed, **_given(C=C))
 
 
+def _boosted_trees(weight: Any, rounds: int | None, tuning: Tuning) -> BoostedTreeRanker:
+    return BoostedTreeRanker(weight=weight, random_state=tuning.seed, **_given(n_trees=rounds))
+
+
 def _search_penalty(ranker: Any, tuning: Tuning) -> Any:
     from sklearn.model_selection import GridSearchCV
 
@@ -158,6 +165,12 @@ RECIPES = {
     "adaboost": _boosted(AdaBoostRanker, "stumps"),
     "adaboost-mr": _boosted(AdaBoostMR, "rounds"),
     "adaboost-mh": _boosted(AdaBoostMH, "rounds"),
+    "boosted-trees": Recipe(
+        _boosted_trees,
+        lambda weight, tuning: _staged(_boosted_trees(weight, None, tuning), tuning.trees, tuning),
+        "rounds",
+        scale=False,
+    ),
     "lllr": Recipe(
         _loglinear,
         lambda weight, tuning: _staged(LogLinearRanker(weight=weight), tuning.rounds, tuning),

@@ -18,6 +18,7 @@ from deltarank.base.publishing import published_at_end
 from deltarank.base.scores import check_scores, check_top, select_in_threads
 from deltarank.base.targets import PREDICTIONS, Targets, read_targets
 from deltarank.core.arguments import refuse_hidden
+from deltarank.core.balance import row_masses
 from deltarank.core.chunks import is_chunked
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.progress import progress
@@ -33,8 +34,8 @@ NO_ROW_COUNTS = (
     "give a positive sample_weight to a row with a pair to rank"
 )
 NO_UNKNOWN = (
-    "{} takes no unknown labels; use LogisticRanker, AdaBoostRanker or WeightedBinaryRelevance, "
-    "or leave such rows out"
+    "{} takes no unknown labels; use LogisticRanker, AdaBoostRanker, BoostedTreeRanker or "
+    "WeightedBinaryRelevance, or leave such rows out"
 )
 
 
@@ -244,8 +245,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return 1.0 - float(rank_loss(y, scores, sample_weight=sample_weight, classes=names))
 
 
-def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: Any) -> Any:
+def training_weights(
+    targets: Targets, Y: Any, weight: Weight, sample_weight: Any, balance: float = 0.0
+) -> Any:
     """Return `sample_weight` times w(y), of mean 1 over the rows with a pair, Eq. (44).
+
+    With a balance, the mean weight of a row's cells stands in place of w(y).
 
     The mean counts a row as often as its sample weight says, so that a weight of 2 is the same as
     the row given twice.
@@ -254,7 +259,10 @@ def training_weights(targets: Targets, Y: Any, weight: Weight, sample_weight: An
     counts = np.ones(labels.n_rows)
     if sample_weight is not None:
         counts = row_numbers(sample_weight, labels.n_rows, "sample_weight")
-    weights = counts * normalized(raw_weights(labels, Y, weight), labels, counts)
+    raw = raw_weights(labels, Y, weight)
+    if balance:
+        raw = raw * row_masses(labels, balance)
+    weights = counts * normalized(raw, labels, counts)
     if not weights.any():
         raise ValueError(NO_ROW_COUNTS)
     return weights

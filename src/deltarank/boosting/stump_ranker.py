@@ -1,18 +1,17 @@
 """What boosted rankers share: features with missing values, votes of stumps, scores by stage."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.parameters import positive_integer
-from deltarank.base.publishing import published_stages
-from deltarank.base.ranker import Ranker, constant_scores, training_weights
+from deltarank.base.ranker import constant_scores, training_weights
+from deltarank.base.staged import StagedRanker
 from deltarank.base.targets import Targets
 from deltarank.boosting.values import MOST_BINS
 from deltarank.core.choices import choose
@@ -25,7 +24,7 @@ ROWS_PER_BLOCK = 128
 VOTES = {"discrete": "one step for all branches", "real": "a step a branch"}
 
 
-class StumpRanker(Ranker):
+class StumpRanker(StagedRanker):
     """A ranker whose scores are sums of votes of stumps, one round after the other.
 
     Attributes
@@ -36,7 +35,6 @@ class StumpRanker(Ranker):
         What a stump adds to the scores of rows it sends left, right, or nowhere (value missing).
     """
 
-    # The parameter that says how many rounds are fitted, for a search over stages.
     rounds_parameter: ClassVar[str] = "n_stumps"
     _predict_votes: ClassVar[Callable[..., None]]
 
@@ -70,55 +68,6 @@ class StumpRanker(Ranker):
         """Return the label sets as the loss sees them."""
         return targets.labels
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit all labels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            NaN is a missing value. For `AdaBoostRanker` it may be a Dask collection.
-        y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. For
-            `AdaBoostRanker`, NaN in a matrix means unknown: such a cell has no weight.
-        sample_weight : array of shape (n,), optional
-            Multiplies the weights of the label sets.
-        """
-        for _ in self.fit_stages(X, y, sample_weight, stages=[self.n_stumps]):
-            pass
-        return self
-
-    def fit_stages(
-        self, X: Any, y: Any, sample_weight: Any = None, *, stages: Iterable[int]
-    ) -> Iterator[Any]:
-        """Fit some numbers of rounds in turn, each going on where the one before stopped.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        stages : iterable of int
-            Numbers of rounds, ascending, at most `n_stumps`.
-
-        Yields
-        ------
-        ranker
-            This one, fitted with so many rounds and no more.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from deltarank import AdaBoostRanker
-        >>> X = np.arange(6.0)[:, None]
-        >>> Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
-        >>> for ranker in AdaBoostRanker(n_stumps=3).fit_stages(X, Y, stages=[1, 3]):
-        ...     print(ranker.score(X, Y))
-        0.8333333333333334
-        1.0
-        """
-        self._check_numbers()
-        wanted = check_stages(stages, self.n_stumps)
-        yield from published_stages(self, lambda it: it._fit_rows(X, y, sample_weight, wanted))
-
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
         """Check and weigh the rows, and boost those that count."""
         X = self._check_rows(X, fitting=True)
@@ -138,35 +87,6 @@ class StumpRanker(Ranker):
         self, X: Any, labels: LabelSets, weights: NDArray[np.float64], stages: list[int]
     ) -> Iterator[None]:
         """Fit the stumps to the rows that count, and keep them at every stage."""
-
-    def staged_decision_function(
-        self, X: Any, at: Iterable[int] | None = None
-    ) -> Iterator[NDArray[np.float64]]:
-        """Yield the scores after some numbers of rounds, as if no more had been fitted.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-        at : iterable of int, optional
-            Numbers of rounds, ascending; every one by default.
-
-        Yields
-        ------
-        scores : array of shape (n, m)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from deltarank import AdaBoostRanker, rank_loss
-        >>> X = np.arange(6.0)[:, None]
-        >>> Y = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [1, 0]])
-        >>> ranker = AdaBoostRanker(n_stumps=3).fit(X, Y)
-        >>> [round(rank_loss(Y, s), 3) for s in ranker.staged_decision_function(X, at=[1, 3])]
-        [0.167, 0.0]
-        """
-        check_is_fitted(self)
-        stages = check_stages(at, self.n_stumps)
-        return self._staged(self._check_rows(X), stages)
 
     def _staged(self, X: Any, stages: list[int]) -> Iterator[NDArray[np.float64]]:
         scores = np.zeros((X.shape[0], self.votes_.shape[2]))
@@ -209,15 +129,3 @@ class StumpRanker(Ranker):
 
         if len(features):
             run([partial(add, rows) for rows in row_blocks(X.shape[0], ROWS_PER_BLOCK)])
-
-
-def check_stages(at: Iterable[int] | None, n_rounds: int) -> list[int]:
-    """Return numbers of rounds that ascend from at least 1 to at most `n_rounds`."""
-    if at is None:
-        return list(range(1, n_rounds + 1))
-    stages = [positive_integer(stage, "each value of at") for stage in at]
-    if stages != sorted(set(stages)) or (stages and stages[-1] > n_rounds):
-        raise ValueError(
-            f"at must ascend and end at most at the number of rounds, {n_rounds}; got {stages}"
-        )
-    return stages

@@ -26,6 +26,7 @@ CHEAPEST_FIRST = (
     "lllr",
     "adaboost",
     "pairwise",
+    "boosted-trees",
     "adaboost-mh",
     "adaboost-mr",
     "kernel",

@@ -71,14 +71,24 @@ Penalty = Annotated[
         "--C", help="Inverse of the penalty's strength (logistic, kernel, label-tree, pairwise)."
     ),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Stumps (adaboost...) or updates (lllr).")]
+Rounds = Annotated[
+    int | None, typer.Option(min=1, help="Stumps (adaboost...), trees or updates (lllr).")
+]
 Weight = Literal["rank", "uniform", "recall", "ndcg", "min"]
 RowWeight = Annotated[
     Weight,
     typer.Option(help="How much a row counts, by its labels; rank is consistent for rank loss."),
 ]
 RankerName = Literal[
-    "logistic", "kernel", "label-tree", "adaboost", "adaboost-mr", "adaboost-mh", "lllr", "pairwise"
+    "logistic",
+    "kernel",
+    "label-tree",
+    "adaboost",
+    "adaboost-mr",
+    "adaboost-mh",
+    "boosted-trees",
+    "lllr",
+    "pairwise",
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random, such as folds.")]
 

@@ -1,5 +1,7 @@
-"""How long a fit will take, and a shorter way to C where a search would take too long."""
+"""What a fit will take, and a shorter way to C where a search would take too long."""
 
+import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -8,15 +10,17 @@ from scipy import sparse
 from deltarank.cli.inputs import note
 from deltarank.cli.options import RankerName
 from deltarank.cli.training import Settings, is_tuned, make
-from deltarank.core.threads import n_threads
+from deltarank.core import memory
 from deltarank.linear.logistic_cv import DEFAULT_CS
 from deltarank.linear.rows.costs import SHARE_OF_VALIDATION, fit_seconds
+from deltarank.linear.rows.numpy_place import MatrixPlace
+from deltarank.rankers import LogisticRanker
 from deltarank.recipes import BALANCES, Recipe, Tuning
 
 # Seconds of one core that a search may take unless it was asked for.
-LONGEST_SEARCH = 900
-# Seconds from which on it is said how long a fit will take.
-WORTH_SAYING = 60
+LONGEST_SEARCH = 240
+# Seconds of one core from which on it is said what a fit will take, measured on so many labels.
+WORTH_SAYING, SAMPLED_LABELS = 10, 64
 # Labels beyond which a tree is fitted unless another ranker was asked for.
 MOST_WITHOUT_TREE = 5_000
 # What a shorter search looks at.
@@ -44,22 +48,21 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
     n_stored = X.nnz if sparse.issparse(X) else None
     fit = fit_seconds(X.shape, n_stored, Y.shape[1], settings.C or np.median(DEFAULT_CS))
     if not is_tuned(recipe, settings):
-        _say(fit)
+        _say_what_it_takes(fit, 1.0, settings.C, X, Y)
         return make(recipe, settings)
-    folds = Tuning().folds
     # Two more balances than one, and neighbours of the best.
     n_tried = len(DEFAULT_CS) + len(BALANCES) + 1
-    search = fit * (1 + SHARE_OF_VALIDATION * n_tried * (folds - 1))
-    if settings.tune or search <= LONGEST_SEARCH:
-        _say(search)
+    fits = 1 + SHARE_OF_VALIDATION * n_tried * (Tuning().folds - 1)
+    if settings.tune or fits * fit <= LONGEST_SEARCH:
+        _say_what_it_takes(fits * fit, fits, max(DEFAULT_CS), X, Y)
         return make(recipe, settings)
     rows, labels = _part(Y, settings.seed)
     note(
-        f"choosing C on all rows and labels would take about {_in_words(search)}: it is chosen on "
-        f"{len(rows)} rows and the {len(labels)} most frequent labels (--tune takes all)"
+        f"C is chosen on {len(rows)} rows and the {len(labels)} most frequent labels (--tune takes "
+        "all, which takes long; --C 1 chooses nothing)"
     )
     found = make(recipe, settings).fit(X[rows], Y[rows][:, labels])
-    _say(fit)
+    _say_what_it_takes(fit, 1.0, found.C_, X, Y)
     chosen = recipe.plain(settings.weight, found.C_, Tuning(seed=settings.seed))
     return chosen.set_params(balance=found.balance_)
 
@@ -68,7 +71,7 @@ def note_end_of_grid(ranker: Any) -> None:
     """Say if the best C is the largest or the smallest that was tried."""
     if not hasattr(ranker, "cv_results_") or not hasattr(ranker, "C_"):
         return
-    Cs = ranker.cv_results_["param_C"]
+    Cs = np.unique(ranker.cv_results_["param_C"])
     for end, value, beyond in (("largest", Cs[-1], 10.0), ("smallest", Cs[0], 0.1)):
         if len(Cs) > 1 and value == ranker.C_:
             note(f"C = {value:g} is the {end} value tried; --C {value * beyond:g} may be better")
@@ -82,12 +85,49 @@ def _part(Y: Any, seed: int) -> tuple[Any, Any]:
     return np.sort(rows), np.sort(labels)
 
 
-def _say(core_seconds: float) -> None:
-    if core_seconds / n_threads() > WORTH_SAYING:
-        note(f"this will take about {_in_words(core_seconds)}")
+def _say_what_it_takes(core_seconds: float, fits: float, C: float | None, X: Any, Y: Any) -> None:
+    """Say what so many fits will take, if it is much by what fits usually take."""
+    if core_seconds < WORTH_SAYING:
+        return
+    (n_rows, n_features), n_labels = X.shape, Y.shape[1]
+    seconds = fits * _measured_seconds(X, Y, C or LogisticRanker().C)
+    model = n_labels * (n_features + 1) * X.dtype.itemsize
+    working = min(MatrixPlace.bytes_per_block, memory.budget())
+    held = memory.in_use() + 2 * model + working  # coefficients are held twice while joined
+    note(
+        f"{n_rows} rows, {n_features} features, {n_labels} labels: this will take about "
+        f"{_in_words(seconds)} and {memory.in_words(held)} of memory"
+    )
 
 
-def _in_words(core_seconds: float) -> str:
-    """Return a time on all threads for people."""
-    minutes = core_seconds / n_threads() / 60
-    return f"{minutes / 60:.1f} hours" if minutes > 90 else f"{max(minutes, 1):.0f} minutes"
+def _measured_seconds(X: Any, Y: Any, C: float) -> float:
+    """Return what a fit takes, by one of some labels, frequent and rare ones."""
+    by_frequency = np.argsort(-np.asarray(Y.sum(axis=0)).reshape(-1), kind="stable")
+    places = np.linspace(0, len(by_frequency) - 1, min(SAMPLED_LABELS, len(by_frequency)))
+    sample = np.sort(by_frequency[places.astype(int)])
+    # A row without any of these labels counts too, as it does in the fit of all labels.
+    ranker = LogisticRanker(C=C, weight=_alike)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        LogisticRanker(C=C, weight=_alike, max_iter=1).fit(X, Y[:, sample])  # compiled and loaded
+        began = time.perf_counter()
+        ranker.fit(X, Y[:, sample])
+    return (time.perf_counter() - began) * len(by_frequency) / len(sample)
+
+
+def _alike(Y: Any) -> Any:
+    return np.ones(Y.shape[0])
+
+
+def _in_words(seconds: float) -> str:
+    """Return a time for people.
+
+    Examples
+    --------
+    >>> _in_words(42.3), _in_words(400), _in_words(10_000)
+    ('42 seconds', '7 minutes', '2.8 hours')
+    """
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} seconds"
+    minutes = seconds / 60
+    return f"{minutes / 60:.1f} hours" if minutes > 90 else f"{minutes:.0f} minutes"

@@ -64,6 +64,13 @@ def available() -> int:
     return max(min(_limits(), default=UNKNOWN), 0)
 
 
+def in_use() -> int:
+    """Return how many bytes this process holds; 0 where the system does not tell."""
+    with suppress(OSError, ValueError, KeyError):
+        return _fields("/proc/self/status")["VmRSS"]
+    return 0
+
+
 def _limits() -> Iterator[int]:
     with suppress(OSError, ValueError, KeyError):
         yield _fields("/proc/meminfo")["MemAvailable"]

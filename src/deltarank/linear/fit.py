@@ -20,6 +20,7 @@ from deltarank.core.blas import one_blas_thread
 from deltarank.core.progress import progress
 from deltarank.linear.checkpoint import Checkpoint
 from deltarank.linear.coefficients import joined, pruned
+from deltarank.linear.kernels.lanes import LANES
 from deltarank.linear.objective import Objective
 from deltarank.linear.rows.dual import Ascent
 from deltarank.linear.solvers.lbfgs import lbfgs
@@ -144,7 +145,12 @@ def blocks_of(objective: Objective, *, at_least: int = 1) -> list[Array]:
 
 
 def cut(frequencies: Array, width: int) -> list[Array]:
-    """Cut problems into blocks of like frequency, each of so many."""
+    """Cut problems into blocks of like frequency, each of so many.
+
+    Where they are that wide, of a multiple of the lanes that dual coordinate ascent fills: with
+    any amount of memory the same labels are then solved side by side.
+    """
+    width = width if width < LANES else width // LANES * LANES
     by_frequency = np.argsort(-frequencies, kind="stable")
     return [np.sort(by_frequency[i : i + width]) for i in range(0, len(frequencies), width)]
 

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from deltarank.base.chances import chances, trainable_loss
 from deltarank.base.parameters import positive_integer, positive_number, unit_number
 from deltarank.core.choices import choose
 from deltarank.core.devices import device_ranking, device_scores, scoring_device
 from deltarank.core.label_costs import label_numbers, label_weights
-from deltarank.core.losses import LOSSES, Loss
+from deltarank.core.losses import Loss
 from deltarank.linear.fit import Fitted, Options
 from deltarank.linear.objective import Objective
 from deltarank.linear.ranker import LinearRanker
@@ -93,8 +94,7 @@ class UnivariateRanker(LinearRanker):
         return scores - SHIFTS[self.loss] * np.log(self._label_costs())
 
     def _loss(self) -> Loss:
-        trainable = {name: loss for name, loss in LOSSES.items() if loss.link and loss.inverse_link}
-        return choose(trainable, self.loss, "loss")
+        return trainable_loss(self.loss)
 
     def _keep(self, fitted: Fitted, constants: NDArray[Any], dtype: Any) -> None:
         """Keep what was fitted; a label with a constant score (not NaN) gets that alone."""
@@ -129,12 +129,6 @@ class UnivariateRanker(LinearRanker):
         return device_ranking(X, self.coef_, self.intercept_, top, device)
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
-        to_chances = self._loss().inverse_link
-        assert to_chances is not None, "a loss that is trained has one"
-        chances = to_chances(scores)
-        # Relevant cells that cost kappa turn a chance p into kappa p / (kappa p + 1 - p).
         # Costs that differ were taken back already, unless their shifts are kept.
-        if not (self.keep_shift or self._costs_alike):
-            return chances
-        kappa = self._label_costs()
-        return np.asarray(chances / (kappa - (kappa - 1) * chances))
+        left = self.keep_shift or self._costs_alike
+        return chances(self._loss(), self._label_costs() if left else 1.0, scores)

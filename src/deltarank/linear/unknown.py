@@ -22,7 +22,7 @@ from deltarank.core.completion import completed, soft_targets
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.losses import LOSSES
 from deltarank.core.threads import row_blocks
-from deltarank.core.weights import Weight, expected_weights, normalized, raw_weights
+from deltarank.core.weights import Weight, expected_weights, normalized
 from deltarank.core.workers import Chunks
 from deltarank.linear.coefficients import linear_scores
 from deltarank.linear.fit import fit
@@ -88,10 +88,7 @@ def weights_of(
         refuse_completion(ranker, "a cross-validation, whose folds are of given rows")
         means = expected_weights(labels, _chances(ranker, X, labels, sample_weight)[0], weight)
         weight = lambda _: means  # noqa: E731
-    elif balance:
-        raw = raw_weights(labels, y, weight) * row_masses(labels, balance)
-        weight = lambda _: raw  # noqa: E731
-    return np.asarray(training_weights(targets, y, weight, sample_weight))
+    return np.asarray(training_weights(targets, y, weight, sample_weight, balance))
 
 
 def rows_to_fit(

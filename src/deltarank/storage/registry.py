@@ -113,6 +113,23 @@ STORED = {
         not_finite=("thresholds_", "constants_"),
         feature_numbers=("features_",),
     ),
+    "BoostedTreeRanker": Stored(
+        "deltarank.rankers",
+        {
+            "base_": "f m",
+            "roots_": "i t",
+            "features_": "i v",
+            "thresholds_": "f v",
+            "missing_left_": "b v",
+            "gains_": "f v",
+            "children_": "i vc",
+            "values_": "f km",
+            "leaf_weights_": "f k",
+            "constants_": "f m",
+        },
+        not_finite=("thresholds_", "constants_"),
+        feature_numbers=("features_",),
+    ),
     "PairwiseRanker": Stored(
         "deltarank.rankers",
         {"coef_": "f md", "intercept_": "f m"},

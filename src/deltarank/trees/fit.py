@@ -18,10 +18,10 @@ from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.progress import progress
 from deltarank.linear import fit as linear
 from deltarank.linear.checkpoint import Checkpoint
+from deltarank.linear.kernels.lanes import LANES
 from deltarank.linear.objective import Objective
 from deltarank.linear.rows.local import LocalRows
 from deltarank.linear.rows.tables import are_small
-from deltarank.trees.kernels.lanes import LANES
 from deltarank.trees.kernels.members import family_signs, kept_coefficients, rows_of_nodes
 from deltarank.trees.kernels.siblings import ascend_siblings
 from deltarank.trees.tree import Forest

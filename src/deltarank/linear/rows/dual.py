@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deltarank.core import threads
+from deltarank.core import memory, threads
 from deltarank.core.labels import LabelSets
 from deltarank.core.progress import progress
-from deltarank.linear.kernels.dual import ascend_problems, row_geometry
+from deltarank.linear.kernels.dual_paths import ascend_labels, row_geometry
+from deltarank.linear.kernels.lanes import LANES
 
 Array = NDArray[Any]
-# Labels per task: few enough that a fit can be interrupted, and ends on all threads at once.
-LABELS_PER_TASK = 8
-# No scores wanted; a view, as those that are wanted, so that one compiled loop serves both.
-NO_SCORES = np.empty((1, 1, 2), np.float32)[:, :0, :1]
+# Between two looks at progress and interrupts.
+TASKS_PER_THREAD = 4
+NO_SCORES = np.empty((0, 0, 0), np.float32)
 NO_POINTS, NO_ROWS = np.empty((0, 0), np.float32), np.empty(0, np.int64)
 
 
@@ -68,12 +68,18 @@ class DualProblems:
         costs: Array,
         folds: list[tuple[Array, Array]],
     ) -> None:
-        self._matrix, self._weights, self._center = matrix, weights, center
+        starts, indices, values = matrix
+        self._weights, self._center, self._folds = weights, center, folds
+        # Columns by how many rows they are in: those that most rows need stay in the cache.
+        counts = np.bincount(indices, minlength=len(center))
+        self._features = np.argsort(-counts, kind="stable").astype(np.int32)
+        columns = np.empty_like(self._features)
+        columns[self._features] = np.arange(len(center), dtype=np.int32)
+        self._matrix = (starts, columns[indices], values)
         by_label = np.argsort(marked.members, kind="stable")
-        counts = np.bincount(marked.members, minlength=marked.n_labels)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self._labels = (starts, marked.rows[by_label].astype(np.int32), costs[by_label])
-        self._folds = folds
+        self._counts = np.bincount(marked.members, minlength=marked.n_labels)
+        ends = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)
+        self._labels = (ends, marked.rows[by_label].astype(np.int32), costs[by_label])
         self._geometries: dict[bool, Any] = {}
 
     def solve(
@@ -98,7 +104,7 @@ class DualProblems:
                 partial(self._ascend, rows, labels, Cs, ascent, given, own, NO_ROWS, NO_SCORES)
             )
             places.append((chosen, own))
-        for (chosen, own), found in zip(places, _run(tasks), strict=True):
+        for (chosen, own), found in zip(places, self._run(tasks), strict=True):
             points[chosen] = own
             n_epochs[chosen], converged[chosen] = found
         return self._shifted(points, ascent, 1.0), n_epochs, converged
@@ -118,50 +124,65 @@ class DualProblems:
         scores = np.zeros((len(Cs), len(self._weights), len(labels)), np.float32)
         n_folds, values = len(self._folds), Cs.astype(np.float32)
         problems = (labels[:, None] * n_folds + np.arange(n_folds)).reshape(-1)
-        tasks = []
-        for rows, unseen, chosen in self._tasks(problems):
-            places = chosen // n_folds
-            into = scores[:, :, places[0] : places[-1] + 1]
-            tasks.append(
-                partial(self._ascend, rows, labels[places], values, ascent, NO_POINTS, NO_POINTS,
-                        unseen, into)
-            )  # fmt: skip
-        _run(tasks)
+        tasks = [
+            partial(self._score, rows, unseen, labels, chosen // n_folds, values, ascent, scores)
+            for rows, unseen, chosen in self._tasks(problems)
+        ]
+        self._run(tasks)
         return scores
+
+    def _score(
+        self, rows: Array, unseen: Array, labels: Array, places: Array, Cs: Array, ascent: Ascent,
+        scores: Array,
+    ) -> None:  # fmt: skip
+        """Write the scores of rows that some labels have not seen."""
+        own = np.empty((len(Cs), len(unseen), len(places)), np.float32)
+        self._ascend(rows, labels[places], Cs, ascent, NO_POINTS, NO_POINTS, unseen, own)
+        scores[:, unseen[:, None], places] = own
 
     def _ascend(
         self, rows: Array, labels: Array, Cs: Array, ascent: Ascent, *rest: Array
     ) -> tuple[Array, Array]:
-        geometry = self._geometry(ascent.penalized)
+        columns, geometry = self._geometry(ascent.penalized)
         given = (rows, self._weights, self._labels, labels, Cs, tuple(ascent))
-        return ascend_problems(self._matrix, geometry, *given, *rest)
+        return ascend_labels(self._matrix, geometry, columns, *given, *rest)
 
-    def _geometry(self, penalized: bool) -> tuple[Array, Any, Array, Array]:
+    def _geometry(self, penalized: bool) -> tuple[Any, Any]:
         """Return the centre that problems are solved around, and how rows lie to it."""
         if penalized not in self._geometries:
-            center = (self._center * (not penalized)).astype(np.float32)
+            center = (self._center * (not penalized)).astype(np.float32)[self._features]
             norm = np.float32(np.square(center, dtype=np.float64).sum())
-            self._geometries[penalized] = (center, norm, *row_geometry(self._matrix, center))
+            geometry = (norm, *row_geometry(self._matrix, center))
+            self._geometries[penalized] = (center, self._features), geometry
         return self._geometries[penalized]
 
     def _tasks(self, problems: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield rows to fit, rows to leave out, and where problems over these rows stand."""
+        """Yield rows to fit, rows to leave out, and where problems over these rows stand.
+
+        Labels of like frequency, which take like numbers of epochs, are solved side by side.
+        """
         n_folds = len(self._folds)
         for fold, (part, left_out) in enumerate(self._folds):
             others = [rows for f, (rows, _) in enumerate(self._folds) if f != fold] or [part]
             seen = np.sort(np.concatenate(others)).astype(np.int32)
             places = np.flatnonzero(problems % n_folds == fold)
-            for block in threads.row_blocks(len(places), LABELS_PER_TASK):
+            places = places[np.argsort(-self._counts[problems[places] // n_folds], kind="stable")]
+            for block in threads.row_blocks(len(places), LANES):
                 yield seen, left_out, places[block]
 
+    def _run(self, tasks: list[Any]) -> list[Any]:
+        """Run tasks on all threads, some at a time: progress shows, and a fit can be stopped.
 
-def _run(tasks: list[Any]) -> list[Any]:
-    """Run tasks on all threads, some at a time, so that progress shows and a fit can be stopped."""
-    results: list[Any] = []
-    at_a_time = 8 * threads.n_threads()
-    with progress("ascending", len(tasks)) as done:
-        done.each = at_a_time
-        for block in threads.row_blocks(len(tasks), at_a_time):
-            results += threads.run(tasks[block])
-            done(len(results))
-    return results
+        Where there is not the memory for as many tasks as threads, fewer run at once.
+        """
+        results: list[Any] = []
+        bytes_per_task = 4 * LANES * (2 * len(self._weights) + len(self._center))
+        at_once = max(1, memory.budget() // bytes_per_task)
+        n_threads = threads.n_threads()
+        at_a_time = at_once if at_once < n_threads else TASKS_PER_THREAD * n_threads
+        with progress("ascending", len(tasks)) as done:
+            done.each = at_a_time
+            for block in threads.row_blocks(len(tasks), at_a_time):
+                results += threads.run(tasks[block])
+                done(len(results))
+        return results

@@ -14,7 +14,7 @@ import numpy as np
 
 from deltarank.core.compiling import njit
 from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit
-from deltarank.trees.kernels.lanes import LANES, add_row, add_scores
+from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
 ZERO, HALF, ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 # The logit of a dual variable that is still zero.

@@ -1,9 +1,9 @@
 """Sums over the words of one row for many problems at once, one problem per lane of a vector.
 
-Siblings in a tree share their rows. With their coefficients side by side, feature after feature, a
-word of a row costs one vector operation for all of them in place of one number from anywhere in
-memory for each. The loops are written in vector instructions of LLVM: it keeps the sums in
-registers, which no loop over an array of sums would.
+Labels share their rows, and so do siblings in a tree. With their coefficients side by side, feature
+after feature, a word of a row costs one vector operation for all of them in place of one number
+from anywhere in memory for each. The loops are written in vector instructions of LLVM: it keeps the
+sums in registers, which no loop over an array of sums would.
 """
 
 from llvmlite import ir
@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-# Siblings that are solved side by side: float32 coefficients of a feature fill two cache lines.
+# Problems that are solved side by side: float32 coefficients of a feature fill two cache lines.
 LANES = 32
 _VECTOR = ir.VectorType(ir.FloatType(), LANES)
 _FUSED = ("contract",)

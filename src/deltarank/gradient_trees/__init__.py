@@ -1,0 +1,1 @@
+"""Gradient-boosted trees whose leaves hold a value for every label."""

@@ -1,0 +1,371 @@
+"""WBR-GT: gradient-boosted trees with a value for every label in each leaf."""
+
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from deltarank.base.chances import chances, trainable_loss
+from deltarank.base.parameters import positive_integer, positive_number, unit_number
+from deltarank.base.ranker import training_weights
+from deltarank.base.staged import StagedRanker
+from deltarank.boosting.values import MOST_BINS
+from deltarank.core.balance import split_weights
+from deltarank.core.progress import progress
+from deltarank.core.weights import Weight
+from deltarank.gradient_trees.booster import Booster, Options, Weighed, hold_out
+from deltarank.gradient_trees.forest import Forest
+from deltarank.gradient_trees.growth import Limits
+from deltarank.gradient_trees.kernels.histograms import CURVATURE
+
+
+class BoostedTreeRanker(StagedRanker):
+    r"""Rank labels by gradient-boosted trees, consistent for rank loss, Eq. (12).
+
+    It minimises :math:`\sum_i w(y_i) \sum_l \phi(y_{il} f_l(x_i))` for all labels at once: each
+    round grows one tree, whose leaves hold a step of Newton's method for every label. The splits of
+    a tree are found on a sketch of the gradients, a few random mixtures of labels that are drawn
+    anew for every tree (Iosipoi and Vakhrushev 2022), so that a tree costs little more for a
+    thousand labels than for ten.
+
+    Consistent means: if trees come as close to the log odds of every label's weighted chance as
+    one likes, as rows and trees are added, the order becomes the best one. Scores need not be
+    linear in the features, nor sums of functions of single ones.
+
+    Parameters
+    ----------
+    n_trees : int
+        Trees, that is rounds; with `early_stopping`, at most so many.
+    learning_rate : float
+        Share of each step taken, above 0 and at most 1.
+    max_leaves : int
+        Most leaves of a tree, at least 2. It grows where a split gains most.
+    max_depth : int, optional
+        Most splits between the root and a leaf.
+    min_child_weight : float
+        Least weight of a leaf: about how many rows of mean weight it must have, those whose labels
+        are still hard to tell counting more.
+    l2 : float
+        Added to curvatures: leaves of little weight take short steps.
+    weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
+        What a row counts, by its label set: see `deltarank.instance_weights`.
+    positive_cost, balance : float
+        What a relevant cell costs beside an irrelevant one: see `LogisticRanker`.
+    loss : {"logistic", "exponential", "squared", "squared_hinge"}
+        What a cell costs by its margin.
+    bins : int
+        Most bins of a feature, 2 to 256. A feature with no more distinct values is searched
+        exactly, one with more at as many quantiles.
+    sketch_size : int
+        Mixtures of labels that splits are found on, 1 to 15. With no more labels than that, the
+        labels themselves.
+    row_share, feature_share : float
+        Shares of the rows and of the features that each tree is grown from, drawn anew for each;
+        above 0 and at most 1.
+    early_stopping : int, optional
+        Hold a tenth of the rows out, stop when so many trees in a row have not lowered their rank
+        loss, and keep the trees up to the lowest.
+    warm_start : bool
+        Keep the trees of the last fit, and add trees until there are `n_trees`. Features and labels
+        must be the same.
+    random_state : int, generator or None
+        For sketches, shares and rows held out.
+
+    Attributes
+    ----------
+    n_trees_ : int
+    base_ : array of shape (m,)
+        The score before the first tree.
+    roots_ : array of shape (n_trees_,)
+        First node of each tree. A negative number ``~k`` stands for leaf k, here and in
+        `children_`.
+    features_, thresholds_, missing_left_ : arrays of shape (v,)
+        Of inner nodes: values up to the threshold go left; where missing ones go.
+    gains_ : array of shape (v,)
+        What each split was worth.
+    children_ : array of shape (v, 2)
+        Left and right child of each node.
+    values_ : array of shape (k, m)
+        What a leaf adds to the score of every label.
+    leaf_weights_ : array of shape (k,)
+        Weight of the rows in training that fell into each leaf.
+    classes_ : array of shape (m,)
+        Names of the labels.
+
+    Notes
+    -----
+    At each split missing values (NaN) go to the side where they gain more. Entries that a sparse X
+    does not store are zeros, not missing. Cells of unknown labels (NaN in Y) have no gradient.
+
+    See Also
+    --------
+    AdaBoostRanker : Stumps, for each label its own.
+    StagedSearchCV : Chooses the number of trees by cross-validation.
+
+    Examples
+    --------
+    >>> from deltarank import BoostedTreeRanker
+    >>> from deltarank.datasets import SyntheticModel
+    >>> X, Y = SyntheticModel.random(n_labels=5, random_state=0).sample(2000, random_state=1)
+    >>> ranker = BoostedTreeRanker(n_trees=50, random_state=0).fit(X, Y)
+    >>> ranker.rank(X[:2], top=2)
+    array([[1, 2],
+           [3, 2]])
+    >>> [scores.shape for scores in ranker.staged_decision_function(X[:2], at=[10, 20, 50])]
+    [(2, 5), (2, 5), (2, 5)]
+    """
+
+    rounds_parameter: ClassVar[str] = "n_trees"
+
+    def __init__(
+        self,
+        *,
+        n_trees: int = 300,
+        learning_rate: float = 0.1,
+        max_leaves: int = 31,
+        max_depth: int | None = None,
+        min_child_weight: float = 5.0,
+        l2: float = 1.0,
+        weight: Weight = "rank",
+        positive_cost: float = 1.0,
+        balance: float = 0.0,
+        loss: str = "logistic",
+        bins: int = 64,
+        sketch_size: int = 15,
+        row_share: float = 1.0,
+        feature_share: float = 1.0,
+        early_stopping: int | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_trees = n_trees
+        self.learning_rate = learning_rate
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.l2 = l2
+        self.weight = weight
+        self.positive_cost = positive_cost
+        self.balance = balance
+        self.loss = loss
+        self.bins = bins
+        self.sketch_size = sketch_size
+        self.row_share = row_share
+        self.feature_share = feature_share
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @property
+    def accepts_missing_values(self) -> bool:
+        """Whether NaN may stand in X: each split knows where it goes."""
+        return True
+
+    @property
+    def accepts_unknown_labels(self) -> bool:
+        """Whether NaN may stand in Y: such a cell has no gradient."""
+        return True
+
+    @property
+    def _n_rounds(self) -> int:
+        return self.n_trees if self.early_stopping is None else self.n_trees_
+
+    @property
+    def n_trees_(self) -> int:
+        """Number of trees.
+
+        Examples
+        --------
+        >>> from deltarank import BoostedTreeRanker
+        >>> BoostedTreeRanker(n_trees=3).fit([[0.0], [1.0]], [{"low"}, {"high"}]).n_trees_
+        3
+        """
+        return len(self.roots_)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """What the splits by each feature were worth, as shares of all.
+
+        Examples
+        --------
+        >>> from deltarank import BoostedTreeRanker
+        >>> X = [[0, 5.0], [1, 5.0], [2, 5.0], [3, 5.0]] * 5
+        >>> ranker = BoostedTreeRanker(n_trees=2).fit(X, [{"a"}, {"a"}, {"b"}, {"b"}] * 5)
+        >>> ranker.feature_importances_
+        array([1., 0.])
+        """
+        sums = np.bincount(self.features_, weights=self.gains_, minlength=self.n_features_in_)
+        return np.asarray(sums / max(sums.sum(), 1e-300))
+
+    def _check_numbers(self) -> None:
+        self._options()
+        positive_integer(self.n_trees, "n_trees")
+        if self.early_stopping is not None:
+            positive_integer(self.early_stopping, "early_stopping")
+        positive_number(self.positive_cost, "positive_cost")
+        unit_number(self.balance, "balance")
+
+    def _options(self) -> Options:
+        for name in ("learning_rate", "row_share", "feature_share"):
+            share = getattr(self, name)
+            if not isinstance(share, Real) or not 0 < float(share) <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1; got {share!r}")
+        if positive_integer(self.max_leaves, "max_leaves") < 2:
+            raise ValueError(f"max_leaves must be at least 2; got {self.max_leaves!r}")
+        if not 2 <= positive_integer(self.bins, "bins") <= MOST_BINS:
+            raise ValueError(f"bins must be from 2 to {MOST_BINS}; got {self.bins!r}")
+        if positive_integer(self.sketch_size, "sketch_size") > CURVATURE:
+            raise ValueError(f"sketch_size must be from 1 to {CURVATURE}; got {self.sketch_size!r}")
+        trainable_loss(self.loss)
+        limits = Limits(
+            self.max_leaves,
+            2**31 if self.max_depth is None else positive_integer(self.max_depth, "max_depth"),
+            positive_number(self.min_child_weight, "min_child_weight"),
+            positive_number(self.l2, "l2"),
+        )
+        return Options(
+            limits,
+            self.loss,
+            float(self.learning_rate),
+            self.bins,
+            self.sketch_size,
+            float(self.row_share),
+            float(self.feature_share),
+        )
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
+        """Check and weigh the rows, and boost those that count."""
+        if self.early_stopping is not None and len(stages) > 1:
+            raise ValueError(
+                "early_stopping chooses the number of trees, so there are no stages to fit; use "
+                "early_stopping=None"
+            )
+        before = self._last_fit()
+        X = self._check_rows(X, fitting=True)
+        targets = self._check_labels(y, X.shape[0])
+        weights = training_weights(targets, y, self.weight, sample_weight, self.balance)
+        counted = weights > 0
+        data = self._weighed(X[counted], targets.labels.take(counted), weights[counted])
+        generator = _generator(self.random_state)
+        held_out = None if self.early_stopping is None else hold_out(data.labels, generator)
+        last, forests = None, []
+        if before is not None:
+            last, forests = self._go_on(before, data.X), [before._forest]
+        n_before = 0 if before is None else before.n_trees_
+        n_more = self.n_trees - n_before
+        booster = Booster(data, self._options(), n_more, held_out, generator, last)
+        self.base_, self.constants_ = booster.base, booster.constants
+        for stage, more in zip(stages, self._stages(booster, stages, n_before), strict=True):
+            forests.extend(more)
+            forests = [Forest.joined(forests)]
+            self._keep(forests[0].of_first(min(stage, len(forests[0].roots))))
+            yield
+
+    def _weighed(self, X: Any, labels: Any, weights: Any) -> Weighed:
+        weights, costs = split_weights(labels, weights, self.balance)
+        return Weighed(X, labels, weights, self.positive_cost * costs * np.ones(len(weights)))
+
+    def _stages(self, booster: Booster, stages: list[int], n_before: int) -> Iterator[list[Forest]]:
+        """Yield the trees of each stage beyond those of the one before."""
+        trees, done_before = booster.trees(), n_before
+        for stage in stages:
+            n_more = max(stage - done_before, 0)
+            with progress("boosting", n_more) as done:
+                if self.early_stopping is not None:
+                    yield _until_no_better(booster, trees, n_more, self.early_stopping, done)
+                else:
+                    made = []
+                    for k in range(n_more):
+                        made.append(next(trees))
+                        done(k + 1)
+                    yield made
+            done_before = max(stage, done_before)
+
+    def _last_fit(self) -> "BoostedTreeRanker | None":
+        """Return the ranker as the last fit left it, to go on from; None if there is none."""
+        if not self.warm_start or not hasattr(self, "roots_"):
+            return None
+        if self.n_trees_ > self.n_trees:
+            raise ValueError(
+                f"warm_start=True keeps the {self.n_trees_} trees of the last fit, so n_trees must "
+                f"be at least as many; got {self.n_trees}"
+            )
+        before = type(self)(**self.get_params(deep=False))
+        before.__dict__.update(vars(self))
+        return before
+
+    def _go_on(self, before: "BoostedTreeRanker", X: Any) -> tuple[Any, Any]:
+        """Return base and scores of the last fit, once it is sure that they are of this one."""
+        way_out = "; fit a new ranker, or use warm_start=False"
+        if before.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"warm_start=True goes on from a fit of {before.n_features_in_} features, so X "
+                f"must have as many; got {self.n_features_in_}{way_out}"
+            )
+        if before.classes_.tolist() != self.classes_.tolist() or before._form != self._form:
+            raise ValueError(f"warm_start=True needs the labels of the last fit in Y{way_out}")
+        scores = np.tile(before.base_, (X.shape[0], 1))
+        before._forest.add_scores(X, scores)
+        return before.base_, scores
+
+    @property
+    def _forest(self) -> Forest:
+        return Forest(*(getattr(self, f"{name}_") for name in Forest._fields))
+
+    def _keep(self, forest: Forest) -> None:
+        for name, array in forest._asdict().items():
+            setattr(self, f"{name}_", array)
+
+    def _restored(self) -> None:
+        """Check what was read from a file: kernels trust it."""
+        self._forest.check()
+
+    def _staged(self, X: Any, stages: list[int]) -> Iterator[NDArray[np.float64]]:
+        scores, done = np.tile(self.base_, (X.shape[0], 1)), 0
+        for stage in stages:
+            if stage > self.n_trees_:
+                raise ValueError(
+                    f"at must end at most at the last tree fitted, {self.n_trees_}; got {stage}"
+                )
+            self._forest.add_scores(X, scores, slice(done, stage))
+            done = stage
+            found = self._finish(scores.copy())
+            yield found[:, 0] if self._form == "binary" else found
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        scores = np.tile(self.base_, (X.shape[0], 1))
+        self._forest.add_scores(X, scores)
+        return self._finish(scores)
+
+    def _finish(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give labels without two classes in training their place."""
+        constant = ~np.isnan(self.constants_)
+        scores[:, constant] = self.constants_[constant]
+        return scores
+
+    def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
+        return chances(trainable_loss(self.loss), self.positive_cost, scores)
+
+
+def _until_no_better(
+    booster: Booster, trees: Iterator[Forest], n_trees: int, patience: int, done: Any
+) -> list[Forest]:
+    """Return the trees up to the lowest rank loss of the rows held out."""
+    made: list[Forest] = []
+    best, n_best = booster.held_out_loss(), 0
+    while len(made) < n_trees and (len(made) - n_best < patience or not n_best):
+        made.append(next(trees))
+        done(len(made))
+        loss = booster.held_out_loss()
+        if loss < best or not n_best:
+            best, n_best = loss, len(made)
+    return made[:n_best]
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
