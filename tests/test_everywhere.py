@@ -110,6 +110,8 @@ OPTIONS = [
     {"positive_cost": 3.0},
     {"balance": 0.5},
     {"balance": 1.0, "weight": "uniform", "positive_cost": 2.0},
+    {"positive_cost": [1.0, 2.0, 0.5, 4.0, 1.0, 3.0], "balance": 0.5},
+    {"label_weight": [1.0, 5.0, 0.2, 1.0, 0.01, 3.0]},
     {"penalize_intercept": True},
     {"n_jobs": 2},
     *({"loss": loss} for loss in TRAINABLE),
@@ -201,6 +203,8 @@ def test_progress_is_told_everywhere(place):
         {"checkpoint": True},
         {"loss": "squared"},
         {"balance": 1.0},
+        {"positive_cost": [1.0, 2.0, 0.5, 4.0, 1.0, 3.0]},
+        {"label_weight": "inverse_frequency"},
     ],
     ids=str,
 )

@@ -16,9 +16,13 @@ def trainable_loss(name: Any) -> Loss:
     return choose(TRAINABLE, name, "loss")
 
 
-def chances(loss: Loss, positive_cost: float, scores: NDArray[Any]) -> NDArray[Any]:
-    """Return the chances that scores stand for, had relevant cells cost no more than others."""
+def chances(loss: Loss, positive_cost: Any, scores: NDArray[Any]) -> NDArray[Any]:
+    """Return the chances that scores stand for, had relevant cells cost no more than others.
+
+    One cost for all labels, or one for each.
+    """
     assert loss.inverse_link is not None, "a loss that is trained has one"
     found = loss.inverse_link(scores)
     # Relevant cells that cost kappa turn a chance p into kappa p / (kappa p + 1 - p).
-    return found / (positive_cost - (positive_cost - 1) * found)
+    undone: NDArray[Any] = found / (positive_cost - (positive_cost - 1) * found)
+    return undone

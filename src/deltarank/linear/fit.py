@@ -68,7 +68,7 @@ def solve(
 
     The solver is chosen by what the rows say of themselves. `start` is of these problems alone.
     """
-    if objective.rows.takes_dual(objective.C):
+    if objective.takes_dual(objective.C):
         return _ascend(objective, problems, options, start)
     return _descend(objective, problems, options, start)
 
@@ -318,7 +318,9 @@ def fingerprint(
     rows, digest = objective.rows, hashlib.blake2b(digest_size=32)
     limits = (options.tol, options.max_iter, options.prune)
     loss = rows.loss.value(np.linspace(-3.0, 3.0, 7)).tolist()
-    how = (objective.C, objective.penalize_intercept, loss, limits, work.settings)
+    weights = objective.label_weights
+    by_label = None if weights is None else weights.tolist()
+    how = (objective.C, objective.penalize_intercept, by_label, loss, limits, work.settings)
     settings = [objective.shape, *how]
     digest.update(json.dumps(settings).encode())
     starts = () if start is None else [rows.to_host(part) for part in start[:3]]

@@ -6,9 +6,8 @@ from deltarank.base.parameters import positive_number
 from deltarank.core.weights import Weight
 from deltarank.linear.fit import fit
 from deltarank.linear.last_fit import LastFit
-from deltarank.linear.objective import Objective
 from deltarank.linear.placing import placed
-from deltarank.linear.univariate import UnivariateRanker
+from deltarank.linear.univariate import LabelNumbers, UnivariateRanker
 
 # The univariate losses that Wu, Li, Xu and Zhu (2021) compare, by the options that give them; rows
 # without a pair to rank weigh 0. With P the relevant and N the irrelevant labels of a row:
@@ -48,8 +47,18 @@ class LogisticRanker(UnivariateRanker):
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
         What a row counts, by its label set: see `deltarank.instance_weights`. Normalised to mean 1
         over the rows with a pair to rank, so that C means the same for every weight.
-    positive_cost : float
-        What a relevant cell costs beside an irrelevant one. Any number keeps consistency.
+    positive_cost : float, sequence of m numbers, or mapping from labels to numbers
+        What a relevant cell costs beside an irrelevant one: one number for all labels, or one per
+        label (1 for those a mapping does not name). A label's cost c moves its best score by a
+        known shift, log c for the logistic loss; costs that differ are taken back out of
+        `intercept_`, so that any numbers keep consistency, unless `keep_shift`.
+    keep_shift : bool
+        Let labels that cost more rank higher: scores keep the shifts of `positive_cost`.
+    label_weight : sequence, mapping, "inverse_frequency" or "effective_number", optional
+        What a label's losses count beside its penalty: a weight of 2 is twice the C for that label.
+        It moves no best score, so any weights keep consistency. By name: one over the number of
+        rows that have the label, or over their effective number (Cui et al. 2019, with 0.999),
+        scaled to mean 1.
         There is no ``class_weight``, which weighs relevant rows by label: that moves each label's
         scores by an amount of its own, and so changes the order. See ``docs/faq.md``.
     balance : float
@@ -139,7 +148,9 @@ class LogisticRanker(UnivariateRanker):
         *,
         C: float = 1.0,
         weight: Weight = "rank",
-        positive_cost: float = 1.0,
+        positive_cost: LabelNumbers = 1.0,
+        keep_shift: bool = False,
+        label_weight: LabelNumbers | str | None = None,
         balance: float = 0.0,
         loss: str = "logistic",
         unknown: str = "expected",
@@ -155,6 +166,8 @@ class LogisticRanker(UnivariateRanker):
         self.C = C
         self.weight = weight
         self.positive_cost = positive_cost
+        self.keep_shift = keep_shift
+        self.label_weight = label_weight
         self.balance = balance
         self.loss = loss
         self.unknown = unknown
@@ -192,7 +205,7 @@ class LogisticRanker(UnivariateRanker):
             )
         last = LastFit.of(self) if self.warm_start else None
         with placed(self, X, y, sample_weight) as data:
-            objective = Objective(data.rows, C=self.C, penalize_intercept=self.penalize_intercept)
+            objective = self._objective(data.rows, self.C)
             start = None if last is None else objective.start_at(*last.for_labels_of(self))
             fitted = fit(objective, options, start)
         self._keep(fitted, data.constants, data.dtype)

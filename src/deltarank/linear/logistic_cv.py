@@ -12,7 +12,7 @@ from deltarank.core.progress import Step, progress
 from deltarank.core.weights import Weight
 from deltarank.linear.fit import Options, fit, within
 from deltarank.linear.solvers.solution import Solution
-from deltarank.linear.univariate import UnivariateRanker
+from deltarank.linear.univariate import LabelNumbers, UnivariateRanker
 from deltarank.linear.validation import validation
 
 # The paper's grid.
@@ -42,7 +42,8 @@ class LogisticRankerCV(UnivariateRanker):
         the smallest balance.
     balances : sequence of float, optional
         Values of `balance` to choose from with C; the smallest goes along all of `Cs`.
-    weight, positive_cost, balance, loss, penalize_intercept, tol, max_iter, device, n_jobs
+    weight, positive_cost, keep_shift, label_weight, balance, loss, penalize_intercept, tol
+    max_iter, device, n_jobs
         As in `LogisticRanker`; `tol` is for the final fit.
     unknown : {"expected", "known_part"}
         As in `LogisticRanker`. Chances come from one fit of all rows with C = 1, before the search;
@@ -85,7 +86,9 @@ class LogisticRankerCV(UnivariateRanker):
         one_standard_error: bool = False,
         balances: Sequence[float] | None = None,
         weight: Weight = "rank",
-        positive_cost: float = 1.0,
+        positive_cost: LabelNumbers = 1.0,
+        keep_shift: bool = False,
+        label_weight: LabelNumbers | str | None = None,
         balance: float = 0.0,
         loss: str = "logistic",
         unknown: str = "expected",
@@ -105,6 +108,8 @@ class LogisticRankerCV(UnivariateRanker):
         self.balances = balances
         self.weight = weight
         self.positive_cost = positive_cost
+        self.keep_shift = keep_shift
+        self.label_weight = label_weight
         self.balance = balance
         self.loss = loss
         self.unknown = unknown

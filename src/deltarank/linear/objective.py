@@ -2,14 +2,15 @@
 
 Problem (l, f) minimises, over the rows outside fold f,
 
-    sum_i w_i c_il phi(y_il h_l(x_i)) + ||coef||^2 / (2 C),
+    a_l sum_i w_i c_il phi(y_il h_l(x_i)) + ||coef||^2 / (2 C),
 
-with phi the loss, and without the cells of which nobody knows whether they are relevant. Rows give
-sums over rows wherever they lie (`linear.rows.protocol`); everything else is here, written for
-NumPy arrays and for tensors of a device alike.
+with phi the loss, a_l the label's weight, and without the cells of which nobody knows whether they
+are relevant. Rows give sums over rows wherever they lie (`linear.rows.protocol`); everything else
+is here, written for NumPy arrays and for tensors of a device alike.
 """
 
 import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +37,8 @@ class Objective:
     C : float
         Inverse of the penalty's strength.
     penalize_intercept : bool
+    label_weights : ndarray of shape (m,), optional
+        What each label's losses count; 1 by default.
     coordinates : Coordinates, optional
         Variables to solve in; by default those that suit the rows.
 
@@ -51,9 +54,11 @@ class Objective:
         *,
         C: float,
         penalize_intercept: bool = False,
+        label_weights: NDArray[Any] | None = None,
         coordinates: Coordinates | None = None,
     ) -> None:
         self.rows, self.C, self.penalize_intercept = rows, C, penalize_intercept
+        self.label_weights = label_weights
         if coordinates is None:
             suited = Coordinates.standardized if rows.takes_newton else Coordinates.rotated
             coordinates = suited(rows.moments(), rows)
@@ -77,7 +82,19 @@ class Objective:
         other.rows = self.rows.with_folds(folds)
         return other
 
+    def takes_dual(self, *Cs: float) -> bool:
+        """Tell whether dual coordinate ascent, which knows one C for all labels, is quicker."""
+        return self.label_weights is None and self.rows.takes_dual(*Cs)
+
     # Values and derivatives
+
+    def _weighted(self, sums: Any, problems: Any, times: int = 1) -> Any:
+        """Return sums over rows, one per problem, times (or, with -1, over) its label's weight."""
+        if self.label_weights is None:
+            return sums
+        label = self.rows.to_host(problems) // self.rows.n_folds
+        weights = self.rows.asarray(self.label_weights[label] ** times)
+        return sums * weights.reshape(-1, *[1] * (sums.ndim - 1))
 
     def evaluate(
         self, points: Any, problems: Any, precision: Precision = Precision.EXACT
@@ -85,7 +102,7 @@ class Objective:
         """Evaluate the given problems, each at its own point, in one pass over the rows."""
         coef = self.coordinates.to_rows(points[:, :-1])
         sums = self.rows.evaluate(coef, points[:, -1], problems, precision)
-        return self.with_penalty(points, sums)
+        return self.with_penalty(points, Sums(*(self._weighted(part, problems) for part in sums)))
 
     def with_penalty(self, points: Any, sums: Sums) -> Evaluation:
         """Return the evaluation of problems from the sums of their losses over rows."""
@@ -103,7 +120,8 @@ class Objective:
 
     def derivatives(self, points: Any, problems: Any, careful: bool = True) -> Derivatives:
         """Evaluate with Hessians; where the place offers quicker, rough ones, unless `careful`."""
-        value, gradient, hessian = self.rows.derivatives(points, problems, careful)
+        found = self.rows.derivatives(points, problems, careful)
+        value, gradient, hessian = (self._weighted(part, problems) for part in found)
         # Few operations: on a device each takes as long to launch as these problems to evaluate.
         pull = points @ self._penalty_hessian
         value = value + (points * pull).sum(axis=1) / 2
@@ -123,8 +141,13 @@ class Objective:
         _, first, owner = np.unique(key, return_index=True, return_inverse=True)
         coef = places.to_rows(points[first][:, :-1])
         left_out = np.where(shared, -1, fold)[first]
-        given = (coef, points[first][:, -1], problems[first], diagonals[first][:, -1], left_out)
-        found = rows.each(self._finish_hessian, rows.hessians(*given))
+        curvatures = self._weighted(diagonals[first][:, -1], problems[first], -1)
+        given = (coef, points[first][:, -1], problems[first], curvatures, left_out)
+        hessians = rows.hessians(*given)
+        if self.label_weights is not None:
+            weights = self.label_weights[problem[first] // rows.n_folds]
+            hessians = [float(w) * one for w, one in zip(weights, hessians, strict=True)]
+        found = rows.each(self._finish_hessian, hessians)
         return rows.xp.stack(found), owner
 
     def _finish_hessian(self, hessian: Any) -> Any:
@@ -167,7 +190,11 @@ class Objective:
 
     def start(self, problems: Any) -> Start:
         """Return where to begin: a part of the first step from the best constant scores."""
-        constant, terms = self._constants(*self.rows.masses(problems))
+        masses = self.rows.masses(problems)
+        if self.label_weights is not None:
+            label = self.rows.to_host(problems) // self.rows.n_folds
+            masses = masses * self.label_weights[label]
+        constant, terms = self._constants(*masses)
         if self.rows.takes_newton:
             return self._newton_start(problems, constant, terms)
         return self._discriminant(problems, constant, terms)
@@ -181,12 +208,13 @@ class Objective:
         discriminant is shortened so that v grows like its root.
         """
         rows, places = self.rows, self.coordinates
-        relevant = rows.label_sums(problems, "relevant")
-        costly = rows.label_sums(problems, "costly") if rows.has_costs else relevant
+        sums = partial(self._label_sums, problems)
+        relevant = sums("relevant")
+        costly = sums("costly") if rows.has_costs else relevant
         # Features are centred, so the sums of the others are minus those of the relevant rows.
         others = -relevant
         if rows.has_unknown:
-            others = others - rows.label_sums(problems, "unknown")
+            others = others - sums("unknown")
         up, down, curvature, mass, other, pairs, lowering = map(rows.asarray, terms)
         gradient = places.gradient(up[:, None] * costly + down[:, None] * others)
         step = -gradient / (curvature[:, None] * places.spectrum + places.penalty / self.C)
@@ -201,6 +229,9 @@ class Objective:
             stack([gradient * 0, offset[:, None]]),
             stack([gradient, offset[:, None] * 0]),
         )
+
+    def _label_sums(self, problems: Any, cells: str) -> Any:
+        return self._weighted(self.rows.label_sums(problems, cells), problems)
 
     def _newton_start(self, problems: Any, constant: NDArray[Any], terms: Any) -> Start:
         """Return a part of Newton's step from constant scores, as short as a discriminant."""

@@ -71,7 +71,7 @@ def _blocks(objective: Objective, Cs: Array, random_state: Any) -> tuple[list[Ar
         chosen = check_random_state(random_state).permutation(len(measured))[:n_measured]
         measured = np.sort(measured[chosen])
     per_label = 4 * n_values * len(rows.weights)
-    if not rows.takes_dual(*Cs):
+    if not objective.takes_dual(*Cs):
         per_label += rows.n_folds * bytes_per_problem(objective)
     width = max(1, min(block_bytes(objective) // per_label, n_labels))
     return cut(rows.frequencies, width), measured
@@ -88,7 +88,7 @@ def _score_block(
 ) -> Scores:
     """Return the scores of measured rows by some labels, along the path of all Cs."""
     rows: Any = objective.rows
-    if rows.takes_dual(*Cs):
+    if objective.takes_dual(*Cs):
         ascent = Ascent(objective.penalize_intercept, options.tol / TRUER, options.max_iter)
         table = rows.dual.held_out_scores(labels, Cs, ascent)
         return Scores(np.ascontiguousarray(table[:, measured].transpose(2, 0, 1)))

@@ -50,7 +50,7 @@ def placed_chunks(
     dtype = dtype_of(X)
     found = place_chunks(*given, without_unknown=None)
     checked, totals = average_chunks(ranker, *found, dtype, balance)
-    chunks = checked.map(_weighed, totals, ranker.positive_cost, balance)
+    chunks = checked.map(_weighed, totals, ranker._label_costs(), balance)
     del found, checked  # the weighed rows hold all of it
     rows = ClusterRows(chunks, len(ranker.classes_), dtype=dtype, loss=ranker._loss())
     summary = rows.summary
@@ -58,10 +58,12 @@ def placed_chunks(
     return Placed(rows, constants, dtype)
 
 
-def _weighed(rows: CheckedRows, totals: Totals, cost: float, balance: float) -> RowChunk:
+def _weighed(
+    rows: CheckedRows, totals: Totals, label_cost: NDArray[np.float64], balance: float
+) -> RowChunk:
     """Return the rows of a chunk with weights of mean 1 over all rows with a pair."""
     weights, costs = split_weights(rows.labels, rows.weights(totals), balance)
-    return RowChunk(rows.X, rows.labels, weights, cost * costs, rows.counts)
+    return RowChunk(rows.X, rows.labels, weights, costs, rows.counts, label_cost)
 
 
 def rows_of(
@@ -69,5 +71,6 @@ def rows_of(
 ) -> Rows:
     """Return checked rows where a ranker is to be fitted."""
     weights, costs = split_weights(labels, weights, balance)
-    options = {"positive_cost": ranker.positive_cost * costs, "loss": ranker._loss()}
+    label_cost = ranker._label_costs()
+    options = {"positive_cost": costs, "label_cost": label_cost, "loss": ranker._loss()}
     return place(X, labels, weights, device=ranker.device, **options)

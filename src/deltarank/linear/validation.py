@@ -57,9 +57,9 @@ def validation(
 
     def placed_with(balance: float) -> HeldOutOnCluster:
         data = placed_chunks(client, ranker, X, y, sample_weight, balance)
-        objective = Objective(data.rows, C=C, penalize_intercept=ranker.penalize_intercept)
+        objective = ranker._objective(data.rows, C)
         held_out = (objective, data.constants, data.dtype, folds, scorer)
-        return HeldOutOnCluster(*held_out, balance, placed_with)
+        return HeldOutOnCluster(*held_out, balance, placed_with, ranker._unshifted)
 
     with workers() as client:
         yield placed_with(balance)
@@ -75,6 +75,7 @@ class HeldOutOnCluster(NamedTuple):
     scorer: Any
     balance: float
     placed_with: Callable[[float], Any]
+    unshifted: Callable[[Array], Array]
 
     def with_balance(self, balance: float) -> "HeldOutOnCluster":
         """Return the same folds, their cells weighed with another balance."""
@@ -94,7 +95,10 @@ class HeldOutOnCluster(NamedTuple):
         sign = 1 if METRICS[self.scorer.metric].greater_is_better else -1
         metric = StreamingMetric(self.scorer.metric, **self.scorer.options)
         for current, solution in solve_path(objective, Cs, options):
-            linear = with_constants(*current.to_features(solution.point), constants)
+            coef, intercept = current.to_features(solution.point)
+            by_label = intercept.reshape(-1, rows.n_folds)
+            intercept = self.unshifted(by_label.T).T.reshape(-1)
+            linear = with_constants(coef, intercept, constants)
             coef, intercept = (part.astype(self.dtype) for part in linear)
             yield [sign * score for score in rows.measured(metric, coef, intercept)], solution
 
@@ -137,7 +141,7 @@ class HeldOutHere:
 
     def _objective(self, weights: Array) -> Objective:
         rows = rows_of(self._ranker, self._X, self._targets.labels, weights, self._balance)
-        return Objective(rows, C=self._C, penalize_intercept=self._ranker.penalize_intercept)
+        return self._ranker._objective(rows, self._C)
 
     def path(self, Cs: Array, options: Options) -> Iterator[Step]:
         """Yield the scores of each split at each C, and the solution they come from.
@@ -172,7 +176,7 @@ class HeldOutHere:
         rows = self._in_folds.rows
         if rows.takes_newton or not rows.in_jobs:
             return False
-        return rows.takes_dual(*Cs) or bytes_of_path(self._in_folds) > memory.budget()
+        return self._in_folds.takes_dual(*Cs) or bytes_of_path(self._in_folds) > memory.budget()
 
     def _path_in_blocks(self, objective: Objective, Cs: Array, options: Options) -> Iterator[Step]:
         table, measured = held_out_scores(objective, Cs, options, self._ranker.random_state)
@@ -191,6 +195,7 @@ class HeldOutHere:
         taken = np.flatnonzero(np.isin(test, measured))
         scores = table[:, np.searchsorted(measured, test[taken])].T
         constant = ~np.isnan(held_out.constants)
+        scores = self._ranker._unshifted(scores)
         scores[:, constant] = held_out.constants[constant]
         named, counts = isinstance(held_out.Y, list), held_out.sample_weight
         scorer: Any = self._scorer
@@ -222,11 +227,12 @@ class HeldOutHere:
         return [self._score(*linear, held_out) for linear, held_out in parts]
 
     def _score(self, coef: Array, intercept: Array, held_out: "HeldOut") -> float:
-        given = ("weight", "positive_cost", "balance", "loss", "device")
+        given = ("weight", "positive_cost", "keep_shift", "balance", "loss", "device")
         ranker = LogisticRanker(**{name: getattr(self._ranker, name) for name in given})
         for name in ("classes_", "_form", "n_features_in_"):
             setattr(ranker, name, getattr(self._ranker, name))
-        ranker._set_coefficients(coef, intercept, held_out.constants, held_out.X.dtype)
+        constants = held_out.constants
+        ranker._set_coefficients(coef, ranker._unshifted(intercept), constants, held_out.X.dtype)
         return self._scorer(ranker, held_out.X, held_out.Y, sample_weight=held_out.sample_weight)
 
 

@@ -38,9 +38,16 @@ class RowChunk:
     """Checked rows of a chunk: features, labels, weights and what their relevant cells cost."""
 
     def __init__(
-        self, X: Any, labels: LabelSets, weights: Array, cost: float | Array, counts: Array
+        self,
+        X: Any,
+        labels: LabelSets,
+        weights: Array,
+        cost: float | Array,
+        counts: Array,
+        label_cost: float | Array = 1.0,
     ) -> None:
-        self.X, self.labels, self.weights, self.cost = X, labels, weights, cost
+        self.X, self.labels, self.weights = X, labels, weights
+        self.cost, self.label_cost = cost, label_cost
         # How often each row counts, before w(y): what metrics weigh rows by.
         self.counts = counts
 
@@ -61,7 +68,7 @@ class RowChunk:
             len(counted),
             len(self.weights),
             self.X.nnz if sparse.issparse(self.X) else self.X.size,
-            bool(np.any(self.cost != 1)),
+            bool(np.any(self.cost != 1) or np.any(self.label_cost != 1)),
             labels.unknown is not None,
         )
 
@@ -103,7 +110,13 @@ class Chunk:
 
     def __init__(self, rows: RowChunk, moments: Moments, loss: Loss) -> None:
         self.rows = LocalRows(
-            rows.X, rows.labels, rows.weights, positive_cost=rows.cost, loss=loss, moments=moments
+            rows.X,
+            rows.labels,
+            rows.weights,
+            positive_cost=rows.cost,
+            label_cost=rows.label_cost,
+            loss=loss,
+            moments=moments,
         )
         self._counts, self._n_bytes = rows.counts, rows.__sizeof__()
         self._folds = np.zeros(len(rows.weights), np.int64)

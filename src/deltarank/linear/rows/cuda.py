@@ -47,7 +47,7 @@ class DeviceRows(DevicePlace, DeviceCells):
     Parameters
     ----------
     X : array, CSR matrix or tensor of shape (n, d)
-    labels, weights, positive_cost, loss
+    labels, weights, positive_cost, label_cost, loss
         As in `LocalRows`.
     device : torch.device
     """
@@ -59,11 +59,15 @@ class DeviceRows(DevicePlace, DeviceCells):
         weights: NDArray[Any],
         *,
         positive_cost: float | NDArray[Any] = 1.0,
+        label_cost: float | NDArray[Any] = 1.0,
         loss: Loss = LOSSES["logistic"],
         device: Any,
     ) -> None:
         self.device, self.labels, self.weights, self.loss = device, labels, weights, loss
-        self.costs = np.broadcast_to(positive_cost, len(weights)).astype(np.float64)
+        by_row = np.broadcast_to(positive_cost, len(weights)).astype(np.float64)
+        by_label = np.broadcast_to(label_cost, labels.n_labels).astype(np.float64)
+        # One per relevant cell.
+        self.costs = by_row[labels.rows] * by_label[labels.members]
         self.dtype = np.float32 if isinstance(X, Tensor) else X.dtype
         self.has_costs = bool((self.costs != 1).any())
         self.has_unknown = labels.unknown is not None

@@ -47,8 +47,10 @@ class Layout:
     ----------
     X : array, CSR matrix or tensor of shape (n, d)
     labels : LabelSets
-    weights, costs : ndarrays of shape (n,)
-        Of the rows, and of their relevant cells; rows of weight zero are left behind.
+    weights : ndarray of shape (n,)
+        Of the rows; those of weight zero are left behind.
+    costs : ndarray
+        One per relevant cell, row after row.
     device : torch.device
     in_tables : bool
         Whether rows go into tables: then they stay whole, with those of weight zero, and no
@@ -143,7 +145,7 @@ class Layout:
             "starts": picked.starts,
             "rows": self._tensor(picked.rows),
             "members": self._tensor(picked.members).long(),
-            "extra_costs": self._tensor((self._costs[rows] - 1)[picked.rows]).float(),
+            "extra_costs": self._tensor(self._costs_of(rows) - 1).float(),
             "unknown": picked.unknown,
             "fold": fold,
         }
@@ -152,6 +154,15 @@ class Layout:
             turned = _to_device(sparse.csr_array(x.T), self.device)
             return Block(_to_device(x, self.device), turned, **common)
         return Block(self.standardized(rows), None, **common)
+
+    def _costs_of(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the costs of the relevant cells of some rows."""
+        labels = self._labels
+        if len(rows) == labels.n_rows:
+            return self._costs
+        shape = (labels.n_rows, labels.n_labels)
+        matrix = sparse.csr_array((self._costs, labels.members, labels.starts), shape=shape)
+        return np.asarray(matrix[rows].data)
 
     def standardized(self, rows: NDArray[Any]) -> Tensor:
         """Return rows in float32, centred and scaled."""
@@ -203,11 +214,10 @@ def dense_rows(X: Any, rows: NDArray[Any], device: torch.device) -> Tensor:
 
 
 def arrays_of(
-    X: Any, labels: LabelSets, weights: NDArray[Any], costs: Any
+    X: Any, labels: LabelSets, weights: NDArray[Any], costs: NDArray[Any]
 ) -> Iterator[NDArray[Any]]:
     """Yield all arrays that decide the objectives of a pass."""
     X = X.cpu().numpy() if isinstance(X, Tensor) else X
     yield from (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,)
     cells, is_relevant = labels.with_unknown()
-    yield from (cells.starts, cells.members, is_relevant, weights)
-    yield np.broadcast_to(costs, len(weights)).astype(np.float64)
+    yield from (cells.starts, cells.members, is_relevant, weights, costs)

@@ -43,7 +43,8 @@ class DeviceTables:
     ----------
     layout : Layout
     labels : LabelSets
-    costs : ndarray of shape (n,)
+    costs : ndarray
+        One per relevant cell, row after row.
     folds : tuple (ndarray of int, shape (n,); int)
         In which fold each row is held out, and how many there are.
     loss : Loss
@@ -85,7 +86,7 @@ class DeviceTables:
         costs = mass[:, None].repeat(1, labels.n_labels)
         relevant = cells_of(labels, self._device)
         if np.any(positive_cost != 1):
-            costs[relevant] *= self._tensor(positive_cost.astype(np.float32))[relevant[0]]
+            costs[relevant] *= self._tensor(positive_cost.astype(np.float32))
         if labels.unknown is not None:
             costs[cells_of(labels.unknown, self._device)] = 0.0
         targets = torch.zeros_like(costs)

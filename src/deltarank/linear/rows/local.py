@@ -48,6 +48,8 @@ class LocalRows(MatrixPlace):
         Weights of the rows; rows of weight zero are never read.
     positive_cost : float or ndarray of shape (n,)
         What a relevant cell costs, one for all rows or one per row; the others cost one.
+    label_cost : float or ndarray of shape (m,)
+        What it costs besides by its label.
     loss : Loss
     moments : Moments, optional
         Of other rows, to share their units.
@@ -62,16 +64,20 @@ class LocalRows(MatrixPlace):
         weights: Array,
         *,
         positive_cost: float | Array = 1.0,
+        label_cost: float | Array = 1.0,
         loss: Loss = LOSSES["logistic"],
         moments: Moments | None = None,
     ) -> None:
         kind = matrix_kind(X)
         self.X, self.labels, self.loss = X, labels, loss
         self._exact_weights, self._exact_cost = weights, positive_cost
+        self.label_cost = np.broadcast_to(label_cost, labels.n_labels).astype(np.float64)
         self.weights = weights.astype(np.float32)
         self.positive_cost = np.broadcast_to(positive_cost, len(weights)).astype(np.float32)
         self._marked, is_relevant = labels.with_unknown()
-        self._costs = np.where(is_relevant, self.positive_cost[self._marked.rows], np.float32(0.0))
+        by_label = self.label_cost.astype(np.float32)[self._marked.members]
+        costs = self.positive_cost[self._marked.rows] * by_label
+        self._costs = np.where(is_relevant, costs, np.float32(0.0))
         counted = np.flatnonzero(self.weights > 0)
         self._moments = kind.moments(X, counted, weights) if moments is None else moments
         self.matrix: Any = kind(X, self._moments)
@@ -79,7 +85,7 @@ class LocalRows(MatrixPlace):
         # The rows of each fold, also those that do not count in fits.
         self.held_out = [np.empty(0, np.int64)]
         self.n_labels, self.n_features = labels.n_labels, X.shape[1]
-        self.has_costs = bool((self.positive_cost != 1).any())
+        self.has_costs = bool((self.positive_cost != 1).any() or (self.label_cost != 1).any())
         self.has_unknown = labels.unknown is not None
         self.takes_newton = are_small(X.shape[0], X.shape[1], labels.n_labels)
 
@@ -130,7 +136,9 @@ class LocalRows(MatrixPlace):
     @cached_property
     def _masses(self) -> Array:
         """Those of all problems: every block of labels asks for some of them."""
-        return self._sums_by_label(self.weights, self.positive_cost)
+        found = self._sums_by_label(self.weights, self.positive_cost)
+        found[1] *= np.repeat(self.label_cost, self.n_folds)
+        return found
 
     def counts(self) -> Array:
         """Return the numbers (3, p) of rows that count: relevant, the same again, and others."""
@@ -173,7 +181,10 @@ class LocalRows(MatrixPlace):
                 for masses, found in threads.run(tasks[some]):
                     mass[columns] += masses
                     sums[columns] += found
-        return self.matrix.centred(sums, mass)
+        found = self.matrix.centred(sums, mass)
+        return (
+            found * self.label_cost[problems // self.n_folds, None] if cells == "costly" else found
+        )
 
     def evaluate(
         self, coef: Array, offset: Array, problems: Array, precision: Precision = Precision.EXACT
@@ -249,6 +260,7 @@ class LocalRows(MatrixPlace):
             self.labels,
             self._exact_weights,
             positive_cost=self._exact_cost,
+            label_cost=self.label_cost,
             moments=self._moments,
             folds=folds,
             n_folds=self.n_folds,

@@ -29,7 +29,7 @@ class Tables:
 
     Parameters
     ----------
-    X, labels, weights, positive_cost, loss
+    X, labels, weights, positive_cost, label_cost, loss
         As in `LocalRows`.
     moments : Moments
         Of the features, which come to variance one.
@@ -45,6 +45,7 @@ class Tables:
         weights: Floats,
         *,
         positive_cost: float | Floats,
+        label_cost: Floats,
         moments: Moments,
         folds: NDArray[np.int64],
         n_folds: int,
@@ -58,7 +59,7 @@ class Tables:
         self._x = np.column_stack([x, np.ones(len(rows))])
         self._products = (self._x[:, :, None] * self._x[:, None, :]).reshape(len(rows), -1)
         relevant = labels.to_csr()[rows].toarray().astype(bool)
-        costs = np.broadcast_to(positive_cost, len(weights))[rows][:, None]
+        costs = np.broadcast_to(positive_cost, len(weights))[rows][:, None] * label_cost
         masses = np.where(relevant, costs, 1.0) * weights[rows][:, None]
         if labels.unknown is not None:
             masses[labels.unknown.to_csr()[rows].toarray().astype(bool)] = 0.0
