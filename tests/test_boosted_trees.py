@@ -40,6 +40,13 @@ W /= np.average(instance_weights(Y)[W > 0], weights=SAMPLE_WEIGHT[W > 0])
 COUNTED = W > 0
 FEW = {"max_leaves": 6, "min_child_weight": 3.0, "learning_rate": 0.3}
 LOSS_NAMES = list(slow_trees.STARTS)
+DRAWN_SO_FAR = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def the_same_draws_in_any_order():
+    """Let no test depend on what others have drawn."""
+    RNG.bit_generator.state = DRAWN_SO_FAR
 
 
 @pytest.mark.parametrize("data", [X, HOLES], ids=["whole", "missing"])

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 from deltarank.core.choices import choose
 from deltarank.core.losses import LOSSES, Loss
 
-# Losses that can be trained: their expectation has a minimiser, which tells the chance.
-TRAINABLE = {name: loss for name, loss in LOSSES.items() if loss.link and loss.inverse_link}
-
 
 def trainable_loss(name: Any) -> Loss:
-    """Return a loss that can be trained, or refuse its name."""
-    return choose(TRAINABLE, name, "loss")
+    """Return a loss whose expectation has a minimiser, which tells the chance, or refuse its name.
+
+    The table is asked anew each time: it may have got entries since.
+    """
+    trainable = {key: loss for key, loss in LOSSES.items() if loss.link and loss.inverse_link}
+    return choose(trainable, name, "loss")
 
 
 def chances(loss: Loss, positive_cost: Any, scores: NDArray[Any]) -> NDArray[Any]:

@@ -277,15 +277,16 @@ class BoostedTreeRanker(StagedRanker):
         trees, done_before = booster.trees(), n_before
         for stage in stages:
             n_more = max(stage - done_before, 0)
+            # The step ends before the stage is handed out: other fits may take their turn then.
             with progress("boosting", n_more) as done:
                 if self.early_stopping is not None:
-                    yield _until_no_better(booster, trees, n_more, self.early_stopping, done)
+                    made = _until_no_better(booster, trees, n_more, self.early_stopping, done)
                 else:
                     made = []
                     for k in range(n_more):
                         made.append(next(trees))
                         done(k + 1)
-                    yield made
+            yield made
             done_before = max(stage, done_before)
 
     def _last_fit(self) -> "BoostedTreeRanker | None":
