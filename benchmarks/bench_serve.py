@@ -35,7 +35,7 @@ def request(n_items):
     """Return the bytes of a request for some recipes."""
     item = {"description": "a hot curry of chili and tofu", "minutes": 15, "season": "winter"}
     body = json.dumps({"items": [item] * n_items, "top": 5}).encode()
-    head = ["POST /rank HTTP/1.1", "host: x", "content-type: application/json"]
+    head = ["POST /rank HTTP/1.1", "host: localhost", "content-type: application/json"]
     return "\r\n".join([*head, f"content-length: {len(body)}", "\r\n"]).encode() + body
 
 

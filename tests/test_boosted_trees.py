@@ -1,5 +1,7 @@
 """Boosted trees against boosting written down as defined, and what their options promise."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,14 +13,16 @@ from deltarank import (
     AdaBoostRanker,
     BoostedTreeRanker,
     StagedSearchCV,
+    explain,
     instance_weights,
     load,
     rank_loss,
     save,
+    top_features,
 )
 from deltarank.core.losses import LOSSES
 from deltarank.datasets import SyntheticModel
-from deltarank.gradient_trees.kernels.cells import NUMBERS, derive
+from deltarank.gradient_trees.kernels.cells import NUMBERS, add_up
 
 RNG = np.random.default_rng(0)
 N, M = 90, 5
@@ -100,9 +104,10 @@ def test_kernels_take_the_derivatives_of_the_losses(loss, dtype):
     scores = RNG.normal(size=(6, 16), scale=3).astype(dtype)
     signs = RNG.integers(-1, 2, scores.shape).astype(np.int8)
     weights, costs = RNG.random((2, 6)).astype(dtype)
-    found = np.empty((2, 3, 16), dtype)
+    found = np.empty((3, 2, 16))
     rows = np.array([4, 0, 5], np.int32)
-    derive(NUMBERS[loss], rows, scores, signs, weights, costs, *found)
+    add_up(NUMBERS[loss], rows, np.arange(4), scores, signs, weights, costs, found)
+    found = found.transpose(1, 0, 2)
     margin = signs[rows] * scores[rows].astype(float)
     cell = weights[rows, None] * np.where(signs[rows] > 0, costs[rows, None], np.abs(signs[rows]))
     slope = LOSSES[loss].value_and_derivative(margin)[1]
@@ -292,3 +297,55 @@ def test_a_file_gives_the_same_scores_and_no_broken_trees(tmp_path):
         save(broken, tmp_path / "broken.delta")
         with pytest.raises(ValueError, match="children_ and roots_ are not those of trees"):
             load(tmp_path / "broken.delta")
+
+
+def expected_value(ranker, node, row, known, label):
+    """The mean value below a node, where features that are not known send rows both ways."""
+    if node < 0:
+        return ranker.values_[~node, label]
+    feature, (left, right) = ranker.features_[node], ranker.children_[node]
+    if feature in known:
+        is_left = ranker.missing_left_[node]
+        if not np.isnan(row[feature]):
+            is_left = row[feature] <= ranker.thresholds_[node]
+        return expected_value(ranker, left if is_left else right, row, known, label)
+    weights = [weight_below(ranker, child) for child in (left, right)]
+    values = [expected_value(ranker, child, row, known, label) for child in (left, right)]
+    return np.average(values, weights=weights)
+
+
+def weight_below(ranker, node):
+    if node < 0:
+        return ranker.leaf_weights_[~node]
+    return sum(weight_below(ranker, child) for child in ranker.children_[node])
+
+
+def test_features_add_their_shapley_values():
+    ranker = BoostedTreeRanker(n_trees=3, max_leaves=8, min_child_weight=1.0).fit(HOLES, Y)
+    row, n = HOLES[np.isnan(HOLES).any(axis=1)][0], HOLES.shape[1]
+    orders = list(permutations(range(n)))
+    wanted = np.zeros((2, n))
+    for which, label in enumerate((0, 3)):
+
+        def value(known, label=label):
+            return sum(expected_value(ranker, root, row, known, label) for root in ranker.roots_)
+
+        for order in orders:
+            for place, feature in enumerate(order):
+                before = set(order[:place])
+                wanted[which, feature] += value(before | {feature}) - value(before)
+    found = explain(ranker, row, 0, 3)
+    assert_allclose(found.contributions, (wanted[0] - wanted[1]) / len(orders), atol=1e-12)
+    scores = ranker.decision_function(row[None])[0]
+    assert_allclose(found.difference, scores[0] - scores[3], atol=1e-12)
+
+
+def test_the_effect_of_a_feature_is_how_its_splits_differ():
+    rows = np.array([[0.0], [1.0]] * 10)
+    ranker = BoostedTreeRanker(n_trees=1, learning_rate=1.0, min_child_weight=1.0).fit(
+        rows, [{"low"}, {"high"}] * 10
+    )
+    low, high = ranker.decision_function([[0.0], [1.0]])[:, 0]
+    ((feature, effect),) = top_features(ranker, "high")
+    assert feature == 0
+    assert_allclose(effect, high - low)

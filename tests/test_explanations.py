@@ -9,6 +9,7 @@ from deltarank import (
     AdaBoostMH,
     AdaBoostMR,
     AdaBoostRanker,
+    BoostedTreeRanker,
     KernelLogisticRanker,
     LabelTreeRanker,
     LogisticRanker,
@@ -26,6 +27,7 @@ RANKERS = [
     LogisticRankerCV(Cs=[0.1, 1], cv=2, random_state=0),
     PairwiseRanker(),
     LogLinearRanker(n_iterations=20),
+    BoostedTreeRanker(n_trees=10),
     AdaBoostRanker(n_stumps=20),
     AdaBoostRanker(n_stumps=1),
     AdaBoostRanker(n_stumps=10, criterion="z", votes="real"),
@@ -98,7 +100,12 @@ def test_a_label_never_or_always_relevant_is_explained_by_no_feature(ranker, dat
 
 @pytest.mark.parametrize(
     "ranker",
-    [LogisticRanker(), AdaBoostRanker(n_stumps=9), AdaBoostMR(n_stumps=9), AdaBoostMH(n_stumps=9)],
+    [
+        LogisticRanker(),
+        AdaBoostRanker(n_stumps=9),
+        AdaBoostMR(n_stumps=9),
+        BoostedTreeRanker(n_trees=9),
+    ],
     ids=lambda r: type(r).__name__,
 )
 def test_two_classes_share_a_score_with_opposite_signs(ranker, data):
@@ -140,7 +147,7 @@ def test_sparse_rows_missing_values_and_frames_are_explained_like_any_other(data
     np.testing.assert_allclose(found.difference, scores[1] - scores[2], rtol=1e-12)
 
 
-@pytest.mark.parametrize("ranker", RANKERS[4:], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize("ranker", RANKERS[5:], ids=lambda r: type(r).__name__)
 def test_the_effect_of_a_feature_on_stumps_is_the_largest_change_as_it_rises(ranker, data):
     X, Y = data
     ranker.fit(X, Y)

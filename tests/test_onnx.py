@@ -17,6 +17,7 @@ from deltarank import (
     AdaBoostMH,
     AdaBoostMR,
     AdaBoostRanker,
+    BoostedTreeRanker,
     KernelLogisticRanker,
     LogisticRanker,
     LogisticRankerCV,
@@ -43,10 +44,11 @@ RANKERS = {
     "adaboost, one stump": AdaBoostRanker(n_stumps=1),
     "mr": AdaBoostMR(n_stumps=40),
     "mh": AdaBoostMH(n_stumps=40),
+    "trees": BoostedTreeRanker(n_trees=40, random_state=0),
     "staged": StagedSearchCV(AdaBoostMH(), rounds=[5, 20], cv=2, random_state=0),
     "kernel": KernelLogisticRanker(n_landmarks=30, gamma=0.05, C=1.0, random_state=0),
 }
-BOOSTED = [name for name in RANKERS if "ada" in name or name in ("mr", "mh", "staged")]
+BOOSTED = [name for name in RANKERS if "ada" in name or name in ("mr", "mh", "trees", "staged")]
 
 
 def run(path, X):

@@ -184,9 +184,10 @@ class TestEveryAnswer:
             go_on.wait(9)
             return []
 
-        monkeypatch.setattr(Service, "rank", rank)
+        items = [[1, 0], [0, 1]]
         with make_client(requests=1) as client:
-            first = threading.Thread(target=lambda: client.post("/rank", json={"item": [1, 0]}))
+            monkeypatch.setattr(Service, "rank", rank)
+            first = threading.Thread(target=lambda: client.post("/rank", json={"items": items}))
             first.start()
             assert begun.wait(20)
             refused = client.get("/health")

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from deltarank.base.features import canonical, check_size
+from deltarank.base.probabilities import has_probabilities
 from deltarank.base.publishing import published_at_end
 from deltarank.base.scores import check_scores, check_top, select_in_threads
 from deltarank.base.targets import PREDICTIONS, Targets, read_targets
@@ -198,7 +199,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         n_rows = _num_samples(X)
         with progress("scoring", n_rows) as done:
             for rows in row_blocks(n_rows, max(1, CELLS_PER_CHUNK // len(self.classes_))):
-                yield rows, self._all_class_scores(_safe_indexing(X, rows), rows.start)
+                block = X if rows.stop - rows.start == n_rows else _safe_indexing(X, rows)
+                yield rows, self._all_class_scores(block, rows.start)
                 done(rows.stop)
 
     def _all_class_scores(self, X: Any, first_row: int = 0) -> NDArray[Any]:
@@ -231,6 +233,25 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if is_chunked(X):
             return self._of_chunks(X, "marginal_weights")
         return self._relevance(self._label_scores(self._check_rows(X)))
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return P(y_l = 1 | x) of every label, shape (n, m): each on its own, not summing to 1.
+
+        There for label sets where scores estimate it: with ``weight="uniform"``, given that the row
+        has a pair to rank. Wrap other rankers in `CalibratedRanker`.
+
+        Examples
+        --------
+        >>> from deltarank import LogisticRanker
+        >>> X, Y = [[0.0], [1.0], [0.0], [1.0]], [{"low"}, {"high"}, {"high"}, {"high", "low"}]
+        >>> ranker = LogisticRanker(weight="uniform", C=1e6).fit(X[:3], Y[:3])
+        >>> ranker.predict_proba([[0.0]]).round(2)
+        array([[0.5, 0.5]])
+        >>> hasattr(LogisticRanker(), "predict_proba")
+        False
+        """
+        return self.marginal_weights(X)
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
         return expit(scores)

@@ -38,6 +38,12 @@ def fit(
     seed: options.Seed = 0,
     threads: options.Threads = None,
     memory: options.Memory = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate", help="Learn probabilities too, by cross-validation: five fits more."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how each column is read.")
     ] = False,
@@ -55,7 +61,9 @@ def fit(
       deltarank fit genes.arff --labels -14 --ranker adaboost --tune --model genes.delta
       deltarank fit yeast --ranker kernel --model yeast.delta
       deltarank fit recipes.csv --metric ndcg@3 --model recipes.delta
+      deltarank fit recipes.csv --calibrate --model recipes.delta
     """
+    from deltarank.cli.calibrating import calibrated
     from deltarank.cli.columns import column_rows, note_columns
     from deltarank.cli.inputs import note, read_training
     from deltarank.cli.plan import default_ranker
@@ -86,11 +94,14 @@ def fit(
     preparation = prepare(rows, recipe.scale, first_number)
     note_columns(column_rows(rows, first_number))
     fitted, seconds = fit_prepared(rows, preparation, ranker, recipe, settings)
+    if calibrate:
+        fitted = calibrated(fitted, rows, seed)
     fitted.save(path)
     n_rows, n_features = rows.X.shape
+    inner = getattr(fitted.ranker, "ranker_", fitted.ranker)
     note(
         f"fitted {type(fitted.ranker).__name__} to {n_rows} rows, {n_features} features and "
-        f"{rows.Y.shape[1]} labels in {seconds:.1f} s; {describe(chosen(fitted.ranker))}"
+        f"{rows.Y.shape[1]} labels in {seconds:.1f} s; {describe(chosen(inner))}"
     )
     note(f"wrote {path}")
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from deltarank.cli.options import Reading
 from deltarank.core.text import visible
 from deltarank.datasets import CATALOGUE, Data, Preparation, detect_format, load, read
 from deltarank.datasets.preparation import NUMBERED
+from deltarank.datasets.readers.many_files import read_many
 
 STDIN = "-"
 _NAMES_SHOWN = 5
@@ -49,12 +51,32 @@ def read_training(source: str, reading: Reading, *, seed: int = 0) -> tuple[Data
         numbered_from = 1 if CATALOGUE[source].format == "libsvm" else 0
         data = Data(split.X_train, split.Y_train, *names, split.encoder)
         return _frequent(data, reading), numbered_from
-    with _as_file(source) as path:
-        name = reading.format or detect_format(path)
-        data = _read(path, name, reading.options())
-        for text in data.notes:
-            note(in_options(f"note: {text}"))
-        return _frequent(data, reading), 1 if name == "libsvm" else 0
+    if is_pattern(source):
+        data, name = _read_many(source, reading), None
+    else:
+        with _as_file(source) as path:
+            name = reading.format or detect_format(path)
+            data = _read(path, name, reading.options())
+    for text in data.notes:
+        note(in_options(f"note: {text}"))
+    return _frequent(data, reading), 1 if name == "libsvm" else 0
+
+
+def is_pattern(source: str) -> bool:
+    """Tell whether a name stands for many files, as ``'folder/*.parquet'``."""
+    return any(sign in source for sign in "*?[") and not Path(source).exists()
+
+
+def _read_many(source: str, reading: Reading) -> Data:
+    """Read all files that a pattern names as one table, some rows at a time."""
+    paths = sorted(glob(source, recursive=True))
+    if not paths:
+        raise ValueError(f"no file is called {source}")
+    note(f"reading {len(paths)} files, some rows at a time")
+    try:
+        return read_many(paths, format=reading.format, **reading.options())
+    except (TypeError, ValueError) as error:
+        raise ValueError(in_options(str(error))) from None
 
 
 def _frequent(data: Data, reading: Reading) -> Data:

@@ -12,7 +12,8 @@ TrainingData = Annotated[
     typer.Argument(
         metavar="DATA",
         help="A file (CSV, TSV, JSON lines, Parquet, Arrow, ARFF, LIBSVM or XMC, plain or packed), "
-        "- for standard input, or the name of a data set in the catalogue.",
+        "a pattern of tables such as 'folder/*.parquet', read some rows at a time, - for standard "
+        "input, or the name of a data set in the catalogue.",
     ),
 ]
 NewData = Annotated[

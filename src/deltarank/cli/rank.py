@@ -14,7 +14,7 @@ from deltarank.cli.bars import no_bars
 from deltarank.core.text import visible
 
 if TYPE_CHECKING:
-    from deltarank.storage.prepared import Model, Ranking
+    from deltarank.storage.prepared import Answer, Model
 
 ROWS_PER_TABLE = 1000
 # What a formula of a spreadsheet begins with.
@@ -34,6 +34,17 @@ def rank(
             show_default=False,
         ),
     ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Tell the probability of each label, too.")
+    ] = False,
+    sets: Annotated[
+        Literal["f1", "likely"] | None,
+        typer.Option(
+            help="Choose a set of labels for each row: that of the largest expected F1, or all "
+            "that are likelier than not.",
+            show_default=False,
+        ),
+    ] = None,
     source_format: options.Format = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -41,7 +52,8 @@ def rank(
     """Rank the labels of each row of a file, most likely relevant first.
 
     Labels in the file are ignored, and so are words and categories that the model has not seen.
-    Rows are numbered from 0. Scores order the labels within a row.
+    Rows are numbered from 0. Scores order the labels within a row; probabilities, which a model
+    has that was fitted with --calibrate or --weight uniform, mean the same in all rows.
 
     Rows are read, ranked and printed some at a time, so a file may be larger than memory. If a row
     cannot be read, rows before it may have been printed; the exit status is then 1.
@@ -50,6 +62,7 @@ def rank(
     Examples:
       deltarank rank recipes.delta new.csv
       deltarank rank recipes.delta new.csv --top 3 --format csv > ranked.csv
+      deltarank rank recipes.delta new.csv --probabilities --sets f1
       cat new.jsonl | deltarank rank recipes.delta - | jq .labels
     """  # fmt: skip
     from deltarank.cli.inputs import read_blocks
@@ -61,7 +74,7 @@ def rank(
     kind = output or ("table" if sys.stdout.isatty() else "jsonl")
     # Rankings that scroll past on the same terminal already show the progress.
     with no_bars() if sys.stdout.isatty() else nullcontext():
-        WRITERS[kind](_rankings(ranker, blocks, top), _output())
+        WRITERS[kind](_answers(ranker, blocks, top, probabilities, sets), _output())
 
 
 class _Visible:
@@ -75,64 +88,71 @@ def _output() -> TextIO:
     return cast(TextIO, _Visible()) if sys.stdout.isatty() else sys.stdout
 
 
-def _rankings(model: "Model", blocks: Iterable[Any], top: int) -> "Iterator[Ranking]":
+def _answers(
+    model: "Model", blocks: Iterable[Any], top: int, chances: bool, sets: str | None
+) -> "Iterator[Answer]":
     """Yield the best labels of each row; a block is freed before the next is read."""
     from deltarank.core.scores import RowError
 
     n_before = 0
     try:
         for X in blocks:
-            for row, labels, scores in model.rankings(X, top):
-                yield n_before + row, labels, scores
+            for answer in model.answers(X, top, chances=chances, sets=sets):
+                yield answer._replace(row=n_before + answer.row)
             n_before += X.shape[0]
             del X
     except RowError as error:
         raise RowError(n_before + error.row, error.problem) from None
 
 
-def _write_json_lines(rankings: "Iterator[Ranking]", out: TextIO) -> None:
-    for row, labels, scores in rankings:
+def _write_json_lines(answers: "Iterator[Answer]", out: TextIO) -> None:
+    for row, labels, scores, chances, chosen in answers:
         line = {"row": row, "labels": labels, "scores": [round(score, 6) for score in scores]}
+        if chances is not None:
+            line["probabilities"] = [round(chance, 6) for chance in chances]
+        if chosen is not None:
+            line["set"] = chosen
         out.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def _write_csv(
-    rankings: "Iterator[Ranking]", out: TextIO, written: Callable[[Any], Any] = lambda label: label
+    answers: "Iterator[Answer]", out: TextIO, written: Callable[[Any], Any] = lambda label: label
 ) -> None:
     writer = csv.writer(out, lineterminator="\n")
-    for row, labels, scores in rankings:
+    for row, labels, scores, chances, chosen in answers:
         if row == 0:  # only once there is a row to write
-            writer.writerow(["row", "place", "label", "score"])
-        for place, (label, score) in enumerate(zip(labels, scores, strict=True), start=1):
-            writer.writerow([row, place, written(label), round(score, 6)])
+            extra = ["probability"] * (chances is not None) + ["in_set"] * (chosen is not None)
+            writer.writerow(["row", "place", "label", "score", *extra])
+        for at, (label, score) in enumerate(zip(labels, scores, strict=True)):
+            told = [] if chances is None else [round(chances[at], 6)]
+            told += [] if chosen is None else [int(label in chosen)]
+            writer.writerow([row, at + 1, written(label), round(score, 6), *told])
 
 
-def _write_safe_csv(rankings: "Iterator[Ranking]", out: TextIO) -> None:
+def _write_safe_csv(answers: "Iterator[Answer]", out: TextIO) -> None:
     """Write CSV in which labels that a spreadsheet would run as formulas begin with a quote."""
 
     def harmless(label: Any) -> Any:
         return f"'{label}" if isinstance(label, str) and label.startswith(_FORMULA) else label
 
-    _write_csv(rankings, out, harmless)
+    _write_csv(answers, out, harmless)
 
 
-def _write_table(rankings: "Iterator[Ranking]", out: TextIO) -> None:
+def _write_table(answers: "Iterator[Answer]", out: TextIO) -> None:
     from rich.table import Table
 
     from deltarank.cli.show import terminal
-    from deltarank.paper.report.tables import cell
 
     console = terminal()  # whose own commands are meant for it; cells are made visible one by one
     table = Table()
-    for ranking in rankings:
-        row, labels, scores = ranking
+    for answer in answers:
         if not table.columns:
             table.add_column("row", justify="right")
-            for place in range(1, len(labels) + 1):
+            for place in range(1, len(answer.labels) + 1):
                 table.add_column(str(place))
-        pairs = zip(labels, scores, strict=True)
-        shown = [f"{cell(str(label))} {cell(round(s, 2))}" for label, s in pairs]
-        table.add_row(str(row), *shown)
+            if answer.chosen is not None:
+                table.caption = "* in the set of the row"
+        table.add_row(str(answer.row), *_cells(answer))
         if table.row_count == ROWS_PER_TABLE:
             console.print(table)
             table = Table()
@@ -140,7 +160,20 @@ def _write_table(rankings: "Iterator[Ranking]", out: TextIO) -> None:
         console.print(table)
 
 
-WRITERS: dict[str, Callable[["Iterator[Ranking]", TextIO], None]] = {
+def _cells(answer: "Answer") -> list[str]:
+    """Write each label with its probability, else its score; a star for those in the set."""
+    from deltarank.paper.report.tables import cell
+
+    _, labels, scores, chances, chosen = answer
+    numbers = [cell(round(s, 2)) for s in scores]
+    if chances is not None:
+        numbers = [f"{chance:.0%}" for chance in chances]
+    marks = ["*" if chosen is not None and label in chosen else "" for label in labels]
+    pairs = zip(labels, numbers, marks, strict=True)
+    return [f"{cell(str(label))} {number}{mark}" for label, number, mark in pairs]
+
+
+WRITERS: dict[str, Callable[["Iterator[Answer]", TextIO], None]] = {
     "table": _write_table,
     "jsonl": _write_json_lines,
     "csv": _write_csv,

@@ -35,6 +35,10 @@ def serve(
     examples: Annotated[
         Path | None, typer.Option(help="File whose first rows the page offers to try.")
     ] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="Addresses and names of subjects for Annif: <address>, tab, name."),
+    ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Most items per request.")] = 1000,
     max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes per request.")] = 1 << 20,
     max_labels: Annotated[
@@ -67,9 +71,9 @@ def serve(
     """Serve a model: rankings as JSON for programs, a page for people.
 
     POST /rank ranks one item or several, GET /model describes the model, /health tells that the
-    server is up, /metrics counts for Prometheus, /docs documents it. The model is read once: to
-    serve a new file, restart. There is no encryption: to be reached from outside, put it behind a
-    proxy that has it. Needs the extra: pip install 'deltarank[serve]'.
+    server is up, /metrics counts for Prometheus, /docs documents it; Annif asks /annif/suggest. The
+    model is read once: to serve a new file, restart. There is no encryption: to be reached from
+    outside, put it behind a proxy that has it. Needs the extra: pip install 'deltarank[serve]'.
 
     \b
     Examples:
@@ -81,6 +85,7 @@ def serve(
         import uvicorn
 
         from deltarank.serving.access import LOOPBACK, Access
+        from deltarank.serving.annif import Vocabulary
         from deltarank.serving.app import create_app
         from deltarank.serving.connections import watched_protocol
     except ImportError as error:
@@ -88,7 +93,7 @@ def serve(
             "serving needs FastAPI and uvicorn: pip install 'deltarank[serve]'"
         ) from error
     from deltarank.cli.inputs import note
-    from deltarank.serving.examples import read_examples
+    from deltarank.serving.examples import read_examples, read_truths
     from deltarank.serving.service import Limits, Service
 
     access = Access((*LOOPBACK, host, *(allow_host or ())), _read_token(token, token_file))
@@ -96,7 +101,10 @@ def serve(
     most = _most_connections()
     service = Service.load(model, Limits(max_rows, max_bytes, timeout, max_labels, most))
     if examples is not None:
-        service = replace(service, examples=read_examples(examples, service.model.preparation))
+        preparation = service.model.preparation
+        items = read_examples(examples, preparation)
+        service = replace(service, examples=items, truths=read_truths(examples, preparation))
+    subjects = None if vocabulary is None else Vocabulary.read(vocabulary)
     service.warm_up()
     listener = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
@@ -104,7 +112,7 @@ def serve(
     if access.token is None and not _is_loopback(listener):
         note("anybody who reaches this address is answered: --token asks for a token")
     settings = uvicorn.Config(
-        create_app(service, access, log),
+        create_app(service, access, log, Vocabulary() if subjects is None else subjects),
         http=watched_protocol(timeout, most),
         backlog=most // 8,  # as many are accepted at once, some times before one can be closed
         ws="none",

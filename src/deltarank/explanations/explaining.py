@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from deltarank.base.ranker import Ranker
 from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.explanations.explanation import Explanation, largest
+from deltarank.gradient_trees.boosted_trees import BoostedTreeRanker
+from deltarank.gradient_trees.contributions import contributions, effects
 from deltarank.linear.coefficients import of_label
 from deltarank.linear.ranker import LinearRanker
 from deltarank.trees.label_tree import LabelTreeRanker
@@ -29,9 +31,11 @@ def explain(
     """Tell which features put label `a` above label `b` in a row.
 
     For a linear ranker a feature adds the difference of the labels' coefficients times its value,
-    for a boosted one the votes of the stumps that ask for it, and for a label tree its value times
-    the mean slope of the scores on the line from a row of zeros to this one. Together with the
-    intercept that is the difference of the scores, whole.
+    for boosted stumps the votes of those that ask for it, and for a label tree its value times the
+    mean slope of the scores on the line from a row of zeros to this one. For boosted trees it adds
+    its Shapley value: what knowing it changes, in the mean over all orders in which the features
+    could become known, where a row whose feature is not known goes both ways, in the shares of the
+    rows in training. Together with the intercept that is the difference of the scores, whole.
 
     Parameters
     ----------
@@ -75,8 +79,10 @@ def top_features(
     """Return the features that move a label's score most, and by how much.
 
     For a linear ranker that is the coefficient: what the score gains as the feature rises by 1. For
-    a boosted one it is the largest change of the score, up or down, as the feature rises; for a
-    label tree, what the score of a row of zeros gains as the feature rises to 1.
+    boosted stumps it is the largest change of the score, up or down, as the feature rises; for
+    boosted trees, how much more their splits by it give on the right than on the left, each counted
+    with its share of the rows in training; for a label tree, what the score of a row of zeros gains
+    as the feature rises to 1.
 
     Parameters
     ----------
@@ -272,9 +278,24 @@ def _tree_effects(ranker: LabelTreeRanker, column: int) -> Floats:
     return ranker.paths_to(column).effects()
 
 
+def _forest_score(ranker: BoostedTreeRanker, row: Floats, column: int) -> tuple[Floats, float]:
+    constant = float(ranker.constants_[column])
+    if not np.isnan(constant):
+        return np.zeros(len(row)), constant
+    added, mean = contributions(ranker._forest, row, column)
+    return added, float(ranker.base_[column]) + mean
+
+
+def _forest_effects(ranker: BoostedTreeRanker, column: int) -> Floats:
+    if not np.isnan(ranker.constants_[column]):
+        return np.zeros(ranker.n_features_in_)
+    return effects(ranker._forest, column, ranker.n_features_in_)
+
+
 _KINDS: dict[type[Any], _Kind] = {
     LinearRanker: _Kind(_linear_score, _coefficients),
     StumpRanker: _Kind(_stump_score, _largest_changes),
+    BoostedTreeRanker: _Kind(_forest_score, _forest_effects),
     LabelTreeRanker: _Kind(_tree_score, _tree_effects),
 }
 

@@ -28,8 +28,8 @@ class BoostedTreeRanker(StagedRanker):
     It minimises :math:`\sum_i w(y_i) \sum_l \phi(y_{il} f_l(x_i))` for all labels at once: each
     round grows one tree, whose leaves hold a step of Newton's method for every label. The splits of
     a tree are found on a sketch of the gradients, a few random mixtures of labels that are drawn
-    anew for every tree (Iosipoi and Vakhrushev 2022), so that a tree costs little more for a
-    thousand labels than for ten.
+    anew for every tree (Iosipoi and Vakhrushev 2022), so that their search costs the same
+    for a thousand labels as for fifteen.
 
     Consistent means: if trees come as close to the log odds of every label's weighted chance as
     one likes, as rows and trees are added, the order becomes the best one. Scores need not be
@@ -62,9 +62,10 @@ class BoostedTreeRanker(StagedRanker):
     sketch_size : int
         Mixtures of labels that splits are found on, 1 to 15. With no more labels than that, the
         labels themselves.
-    row_share, feature_share : float
-        Shares of the rows and of the features that each tree is grown from, drawn anew for each;
-        above 0 and at most 1.
+    row_share : float
+        Share of the rows that each tree is grown from, drawn anew for each.
+    feature_share : float, optional
+        The same of features. None is 0.3, but at least ten features.
     early_stopping : int, optional
         Hold a tenth of the rows out, stop when so many trees in a row have not lowered their rank
         loss, and keep the trees up to the lowest.
@@ -123,11 +124,11 @@ class BoostedTreeRanker(StagedRanker):
     def __init__(
         self,
         *,
-        n_trees: int = 300,
-        learning_rate: float = 0.1,
-        max_leaves: int = 31,
+        n_trees: int = 1000,
+        learning_rate: float = 0.05,
+        max_leaves: int = 63,
         max_depth: int | None = None,
-        min_child_weight: float = 5.0,
+        min_child_weight: float = 20.0,
         l2: float = 1.0,
         weight: Weight = "rank",
         positive_cost: float = 1.0,
@@ -136,7 +137,7 @@ class BoostedTreeRanker(StagedRanker):
         bins: int = 64,
         sketch_size: int = 15,
         row_share: float = 1.0,
-        feature_share: float = 1.0,
+        feature_share: float | None = None,
         early_stopping: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -193,7 +194,8 @@ class BoostedTreeRanker(StagedRanker):
         --------
         >>> from deltarank import BoostedTreeRanker
         >>> X = [[0, 5.0], [1, 5.0], [2, 5.0], [3, 5.0]] * 5
-        >>> ranker = BoostedTreeRanker(n_trees=2).fit(X, [{"a"}, {"a"}, {"b"}, {"b"}] * 5)
+        >>> Y = [{"a"}, {"a"}, {"b"}, {"b"}] * 5
+        >>> ranker = BoostedTreeRanker(n_trees=2, min_child_weight=1).fit(X, Y)
         >>> ranker.feature_importances_
         array([1., 0.])
         """
@@ -211,6 +213,8 @@ class BoostedTreeRanker(StagedRanker):
     def _options(self) -> Options:
         for name in ("learning_rate", "row_share", "feature_share"):
             share = getattr(self, name)
+            if name == "feature_share" and share is None:
+                continue
             if not isinstance(share, Real) or not 0 < float(share) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1; got {share!r}")
         if positive_integer(self.max_leaves, "max_leaves") < 2:
@@ -233,7 +237,7 @@ class BoostedTreeRanker(StagedRanker):
             self.bins,
             self.sketch_size,
             float(self.row_share),
-            float(self.feature_share),
+            None if self.feature_share is None else float(self.feature_share),
         )
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:

@@ -24,6 +24,8 @@ from deltarank.metrics import rank_loss
 
 # One row in so many is held out to stop early.
 FOLDS = 10
+# The share of features that trees are grown from unless it is given, and the fewest.
+USUAL_SHARE, FEWEST_FEATURES = 0.3, 10
 # A chance of a label at the start is this far from 0 and 1 at least.
 LEAST_CHANCE = 1e-9
 
@@ -46,7 +48,7 @@ class Options(NamedTuple):
     bins: int
     sketch_size: int
     row_share: float
-    feature_share: float
+    feature_share: float | None
 
 
 class Booster:
@@ -120,10 +122,16 @@ class Booster:
         while True:
             rows = self._drawn(self.rows, self.options.row_share)
             others = np.delete(every, rows) if len(rows) < len(every) else every[:0]
-            features = self._drawn(np.arange(self.bins.n_features), self.options.feature_share)
+            features = self._drawn(np.arange(self.bins.n_features), self._feature_share)
             tree, values = self._rounds.next(rows, others, features)
             kept = values[:, : self.n_labels].astype(self._rounds.scores.dtype)
             yield Forest.of_tree(tree, kept, self.bins, self.cells.weights)
+
+    @property
+    def _feature_share(self) -> float:
+        if self.options.feature_share is not None:
+            return self.options.feature_share
+        return min(1.0, max(USUAL_SHARE, FEWEST_FEATURES / self.bins.n_features))
 
     def _drawn(self, numbers: NDArray[Any], share: float) -> NDArray[Any]:
         if share == 1:

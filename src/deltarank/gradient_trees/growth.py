@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from deltarank.core.kernels.lanes import LANES
 from deltarank.core.threads import run
 from deltarank.gradient_trees.histograms import BinnedRows, Rows
-from deltarank.gradient_trees.kernels.histograms import CURVATURE, WIDTH, subtract
-from deltarank.gradient_trees.kernels.splits import best_split, find_leaves, part_rows
+from deltarank.gradient_trees.kernels.histograms import CURVATURE, WIDTH, subtract, sum_rows
+from deltarank.gradient_trees.kernels.splits import best_splits, find_leaves, part_rows
+
+# Rows times features below which a node is searched sooner than threads would start.
+CELLS_WORTH_THREADS = 100_000
 
 
 class Limits(NamedTuple):
@@ -30,6 +33,26 @@ class Split(NamedTuple):
     feature: int
     cut: int
     missing_left: bool
+
+
+class Found(NamedTuple):
+    """The best split by each feature: its gain, its cut, and 1 where missing values go left."""
+
+    gains: NDArray[np.float64]
+    cuts: NDArray[np.int64]
+    sides: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n_features: int) -> "Found":
+        """Return one in which no feature has a split yet."""
+        return cls(np.full(n_features, -np.inf), *np.zeros((2, n_features), np.int64))
+
+    def split(self, tie: float) -> Split:
+        """Return the best; the first of those that differ by less than a share of `tie`."""
+        best = self.gains.max()
+        feature = int(np.argmax(self.gains >= best - tie * abs(best)))
+        way = bool(self.sides[feature])
+        return Split(float(self.gains[feature]), feature, int(self.cuts[feature]), way)
 
 
 class Node(NamedTuple):
@@ -80,7 +103,7 @@ class Growth:
         self._shape, self._dtype = (int(self._first_lines[-1]), WIDTH), dtype
         # Gains closer than this share may differ by rounding only.
         self.tie = float(np.finfo(dtype).eps ** (2 / 3))
-        self.least_weight = limits.min_child_weight * (1 - self.tie)
+        self.held_to = (limits.l2, limits.min_child_weight * (1 - self.tie), self.tie)
         self._free: list[NDArray[Any]] = []
 
     def grow(self, order: Rows, cells: NDArray[Any], features: NDArray[Any]) -> Tree:
@@ -130,7 +153,7 @@ class _Growing:
         self._leaves: list[Node] = []
 
     def tree(self) -> Tree:
-        total = self.cells[self.order].sum(axis=0, dtype=np.float64)
+        total = self._sum(slice(0, len(self.order)))
         root = Node((-1, 0), slice(0, len(self.order)), total, self.growth.take(), 0)
         self._consider([root], self._searched(root, None))
         while self._waiting and self._n_leaves < self.growth.limits.max_leaves:
@@ -158,7 +181,7 @@ class _Growing:
         middle = node.rows.start + n_left
         sides = [slice(node.rows.start, middle), slice(middle, node.rows.stop)]
         small = int(n_left > len(mine) / 2)
-        less = self.cells[self.order[sides[small]]].sum(axis=0, dtype=np.float64)
+        less = self._sum(sides[small])
         totals = [less, node.total - less]
         rooms = [self.growth.take(), node.histograms]
         made = [
@@ -172,40 +195,44 @@ class _Growing:
         else:
             self._consider(made, self._searched(*made))
 
-    def _searched(self, small: Node, large: Node | None) -> list[list[Split]]:
-        """Fill the histograms of a node, take them from its sibling's, and search both."""
-        growth, limits = self.growth, self.growth.limits
-        layout = growth._first_lines, growth._n_values
+    def _sum(self, rows: slice) -> NDArray[np.float64]:
+        total = np.empty(WIDTH)
+        sum_rows(self.order[rows], self.cells, total)
+        return total
 
-        def search(part: int) -> list[Split]:
+    def _searched(self, small: Node, large: Node | None) -> list[Split]:
+        """Fill the histograms of a node, take them from its sibling's, and search both."""
+        growth, nodes = self.growth, [small] if large is None else [small, large]
+        layout = growth._first_lines, growth._n_values
+        rows = self.order[small.rows]
+        found = [Found.of(len(growth._n_values)) for _ in nodes]
+
+        def search(part: int) -> None:
             features = self._features[part]
-            mine = self.order[small.rows]
-            fills = (mine, self.cells, small.total, small.histograms)
-            growth.rows.fill(part, features, *fills)
-            found = []
+            growth.rows.fill(part, features, rows, self.cells, small.total, small.histograms)
             if large is not None:
                 halves = (it.histograms.reshape(-1, LANES) for it in (small, large))
                 subtract(features, growth._first_lines, *halves)
-            for node in (small, large):
-                if node is not None:
-                    held_to = (node.total, limits.l2, growth.least_weight, growth.tie)
-                    found.append(Split(*best_split(node.histograms, features, *layout, *held_to)))
-            return found
+            for node, best in zip(nodes, found, strict=True):
+                parts = (node.histograms, features, *layout, node.total, growth.held_to)
+                best_splits(*parts, *best)
 
-        return run([partial(search, part) for part in range(len(self._features))])
+        tasks = [partial(search, part) for part in range(len(self._features))]
+        if len(rows) * sum(map(len, self._features)) < CELLS_WORTH_THREADS:
+            for task in tasks:
+                task()
+        else:
+            run(tasks)
+        return [best.split(growth.tie) for best in found]
 
-    def _consider(self, nodes: list[Node], found: list[list[Split]]) -> None:
+    def _consider(self, nodes: list[Node], found: list[Split]) -> None:
         """Let nodes wait for their turn, or settle those that no split would help."""
-        for which, node in enumerate(nodes):
-            best = found[0][which]
-            for other in (part[which] for part in found[1:]):
-                if other.gain > best.gain + self.growth.tie * abs(best.gain):
-                    best = other
+        for which, (node, best) in enumerate(zip(nodes, found, strict=True)):
             sketch, curvature = node.total[:CURVATURE], node.total[CURVATURE]
             whole = float(sketch @ sketch) / (curvature + self.growth.limits.l2)
             gain = best.gain - whole
             if gain > self.growth.tie * whole:
-                split = best._replace(gain=gain, missing_left=bool(best.missing_left))
+                split = best._replace(gain=gain)
                 heappush(self._waiting, (-gain, len(self._splits) * 2 + which, split, node))
             else:
                 self._settle(node)

@@ -8,15 +8,19 @@ from numpy.typing import NDArray
 
 from deltarank.core.blas import one_blas_thread
 from deltarank.core.labels import LabelSets
-from deltarank.core.threads import row_blocks, run
+from deltarank.core.threads import even_parts, run
 from deltarank.gradient_trees.growth import Growth, Tree
-from deltarank.gradient_trees.kernels.cells import NUMBERS, PADDING, add_up, derive, move_scores
+from deltarank.gradient_trees.kernels.cells import (
+    NUMBERS,
+    PADDING,
+    add_up,
+    move_scores,
+    sketch_rows,
+)
 from deltarank.gradient_trees.kernels.histograms import CURVATURE, WIDTH
 
-# Rows whose gradients stay in cache between their making and their sketch.
-ROWS_PER_BLOCK = 256
-# Rows of a leaf that are summed as one task.
-ROWS_PER_SUM = 1024
+# Rows that are worth a task of their own.
+ROWS_PER_TASK = 2048
 # Labels enter a sketch scaled by this power of their curvature, inverted: with 0 frequent labels
 # decide the splits, with 1/2 all labels count alike. In between trees rank best.
 SCALING = 0.25
@@ -70,36 +74,27 @@ class Rounds:
         """Grow a tree on some rows by some features, and move the scores of these and others."""
         self._sketch(rows)
         tree = self.growth.grow(rows.copy(), self._sketches, features)
-        sums = self._leaf_sums(tree)
+        sums = self._sums(tree.order, tree.starts)
         self._levels = sums[:, 1].sum(axis=0)
         values = -self.learning_rate * sums[:, 0] / (sums[:, 1] + self.l2)
         self._leaves[tree.order] = np.repeat(np.arange(tree.n_leaves), np.diff(tree.starts))
         if len(others):
             self.growth.leaves_of(tree, others, self._leaves)
         moves = (self._leaves, values.astype(self.scores.dtype), self.scores)
-        blocks = row_blocks(len(self.scores), ROWS_PER_SUM)
+        blocks = even_parts(len(self.scores), ROWS_PER_TASK)
         run([partial(move_scores, block.start, block.stop, *moves) for block in blocks])
         return tree, values
 
     def _sketch(self, rows: Any) -> None:
         """Set sketch and curvature of rows from their scores."""
         if self._levels is None:
-            self._levels = self._sums(row_list(rows, ROWS_PER_SUM)).sum(axis=0)[1]
+            self._levels = self._sums(rows, np.array([0, len(rows)]))[0, 1]
         total = float(self.cells.weights[rows].sum(dtype=np.float64))
-        projection, mean = self._projection(self._levels / total)
-        dtype = self.scores.dtype
-        projection, mean = projection.astype(dtype), mean.astype(dtype)
-
-        def sketch(block: Any) -> None:
-            gradients, curvatures = np.empty((2, len(block), self.scores.shape[1]), dtype)
-            derive(self.loss, block, self.scores, *self.cells, gradients, curvatures)
-            made = np.empty((len(block), WIDTH), dtype)
-            made[:, :CURVATURE] = gradients @ projection
-            made[:, CURVATURE] = curvatures @ mean
-            self._sketches[block] = made
-
+        made_by = (it.astype(self.scores.dtype) for it in self._projection(self._levels / total))
+        parts = (self.scores, *self.cells, *made_by, self._sketches)
+        blocks = [rows[block] for block in even_parts(len(rows), ROWS_PER_TASK)]
         with one_blas_thread():
-            run([partial(sketch, block) for block in row_list(rows, ROWS_PER_BLOCK)])
+            run([partial(sketch_rows, self.loss, block, *parts) for block in blocks])
 
     def _projection(self, levels: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return what turns gradients into their sketch, and curvatures into their mean.
@@ -122,29 +117,20 @@ class Rounds:
         mean[labels] = scales**2 / whole
         return projection, mean
 
-    def _leaf_sums(self, tree: Tree) -> NDArray[np.float64]:
-        """Return gradients and curvatures of each leaf, (leaves, 2, places)."""
-        blocks = [
-            (leaf, block)
-            for leaf, rows in enumerate(np.split(tree.order, tree.starts[1:-1]))
-            for block in row_list(rows, ROWS_PER_SUM)
-        ]
-        sums = np.zeros((tree.n_leaves, 2, self.scores.shape[1]))
-        np.add.at(sums, [leaf for leaf, _ in blocks], self._sums([block for _, block in blocks]))
-        return sums
+    def _sums(self, rows: Any, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return gradients and curvatures, (leaves, 2, places), of rows leaf by leaf.
 
-    def _sums(self, blocks: list[Any]) -> NDArray[np.float64]:
-        sums = np.empty((len(blocks), 2, self.scores.shape[1]))
-        parts = (self.scores, *self.cells)
-        run(
-            [
-                partial(add_up, self.loss, block, *parts, out)
-                for block, out in zip(blocks, sums, strict=True)
-            ]
-        )
-        return sums
-
-
-def row_list(rows: NDArray[Any], size: int) -> list[NDArray[Any]]:
-    """Cut a list of rows into blocks."""
-    return [rows[block] for block in row_blocks(len(rows), size)]
+        Tasks are parts of the rows, whatever leaves these are in.
+        """
+        tasks, leaves, parts = [], [], (self.scores, *self.cells)
+        for block in even_parts(len(rows), ROWS_PER_TASK):
+            inner = starts[(starts > block.start) & (starts < block.stop)]
+            ends = np.array([block.start, *inner, block.stop])
+            leaves.append(np.searchsorted(starts, ends[:-1], side="right") - 1)
+            sums = np.empty((len(ends) - 1, 2, self.scores.shape[1]))
+            tasks.append((partial(add_up, self.loss, rows, ends, *parts, sums), sums))
+        run([task for task, _ in tasks])
+        total = np.zeros((len(starts) - 1, 2, self.scores.shape[1]))
+        for where, (_, sums) in zip(leaves, tasks, strict=True):
+            total[where] += sums
+        return total

@@ -10,6 +10,8 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 
+from deltarank.core.caching import cached_property
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 ANY_HOST = "*"
 # Says nothing of the model, and those who watch over servers know neither its name nor its token.
@@ -54,10 +56,15 @@ class Access:
 
     def is_known(self, host: str) -> bool:
         """Tell whether a Host header is one of the hosts, whatever the port."""
-        known = {_plain(name) for name in self.hosts}
+        if ANY_HOST in self._known:
+            return True
         name = _plain(_without_port(host))
-        any_address = bool(known & {"0.0.0.0", "::"}) and _is_address(name)
-        return ANY_HOST in known or name in known or any_address
+        any_address = bool(self._known & {"0.0.0.0", "::"}) and _is_address(name)
+        return name in self._known or any_address
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(map(_plain, self.hosts))
 
     def is_granted(self, authorization: str) -> bool:
         """Tell whether an Authorization header holds the token, in a time that tells no more."""

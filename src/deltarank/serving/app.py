@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt
 from deltarank import __version__
 from deltarank.core.threads import n_threads
 from deltarank.serving.access import Access, Guard
+from deltarank.serving.annif import Vocabulary, project, suggest
 from deltarank.serving.docs_page import to_docs
+from deltarank.serving.fast_lane import FastLane
 from deltarank.serving.items import ItemError
 from deltarank.serving.limits import BodyLimit
 from deltarank.serving.metrics import MEDIA_TYPE, Metrics
@@ -48,13 +50,19 @@ class Rank(BaseModel):
         description="true for the reasons that put the first label above the second, or a list of "
         "two labels for theirs.",
     )
+    sets: Any = Field(
+        None,
+        description="f1 or likely: choose a set of labels for each item by the probabilities.",
+    )
 
 
 class Ranking(BaseModel):
-    """Labels, best first, and their scores."""
+    """Labels, best first, and their scores; probabilities where the model has them."""
 
     labels: list[Any]
     scores: list[float]
+    probabilities: list[float] | None = None
+    set: list[Any] | None = None
     why: dict[str, Any] | None = None
 
 
@@ -65,7 +73,10 @@ class Rankings(BaseModel):
 
 
 def create_app(
-    service: Service, access: Access | None = None, log: RequestLog | None = None
+    service: Service,
+    access: Access | None = None,
+    log: RequestLog | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> FastAPI:
     """Return the ASGI application that serves a model.
 
@@ -76,6 +87,8 @@ def create_app(
         Whom it answers; everybody by default.
     log : RequestLog or None
         Where a line is written for each request.
+    vocabulary : Vocabulary or None
+        Addresses and names of labels, for Annif.
 
     Examples
     --------
@@ -98,12 +111,15 @@ def create_app(
     )
     about = service.about()
     metrics = Metrics({"version": __version__, "ranker": about["ranker"]})
-    _add_ranking(app, service, metrics)
+    pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="rank")
+    _add_ranking(app, service, metrics, pool)
+    _add_annif(app, service, vocabulary or Vocabulary(), pool)
     _add_description(app, about, metrics)
-    _add_pages(app, to_page(about, service.examples))
+    _add_pages(app, to_page(about, service.examples, service.truths))
     app.add_exception_handler(RequestValidationError, _refuse)
     app.add_exception_handler(Exception, _fail)
     # What is added last sees a request first.
+    app.add_middleware(FastLane, service=service, metrics=metrics, is_open=service.is_quick())
     app.add_middleware(BodyLimit, limits=service.limits)
     app.add_middleware(Guard, access=access or Access())
     paths = frozenset(str(getattr(route, "path", "")) for route in app.routes)
@@ -112,16 +128,34 @@ def create_app(
     return app
 
 
-def _add_ranking(app: FastAPI, service: Service, metrics: Metrics) -> None:
-    pool = ThreadPoolExecutor(n_threads(), thread_name_prefix="rank")
+def _add_annif(
+    app: FastAPI, service: Service, vocabulary: Vocabulary, pool: ThreadPoolExecutor
+) -> None:
+    about, n_unknown = project(service), vocabulary.n_unknown(service.model.classes.tolist())
 
+    @app.get("/annif")
+    async def show_project() -> dict[str, Any]:
+        """Describe the model as a project of Annif."""
+        return about
+
+    @app.post("/annif/suggest")
+    async def suggest_subjects(request: Request) -> dict[str, Any]:
+        """Suggest subjects for a text: a form with text and limit, as Annif sends it."""
+        work = partial(suggest, service, vocabulary, n_unknown, await request.body())
+        found: dict[str, Any] = await _within(service.limits.seconds, pool, work)
+        return found
+
+
+def _add_ranking(
+    app: FastAPI, service: Service, metrics: Metrics, pool: ThreadPoolExecutor
+) -> None:
     @app.post("/rank", response_model=Rankings)
     async def rank(request: Rank) -> Response:
         """Rank the labels of an item, or of several."""
         if (request.item is None) == (request.items is None):
             raise HTTPException(422, "give either item or items")
         items = [request.item] if request.items is None else request.items
-        work = partial(service.rank_to_json, items, request.top, request.explain)
+        work = partial(service.rank_to_json, items, request.top, request.explain, request.sets)
         answer = await _within(service.limits.seconds, pool, work)
         metrics.n_items += len(items)
         return Response(answer, media_type="application/json")

@@ -31,6 +31,21 @@ def read_examples(path: Path, preparation: Preparation) -> tuple[Any, ...]:
     )
 
 
+def read_truths(path: Path, preparation: Preparation) -> tuple[list[str], ...] | None:
+    """Return the labels of those rows, where the file has the column of lists of training."""
+    name = detect_format(path)
+    if preparation.label_list is None or name not in TABLES:
+        return None
+    cells = next(TABLES[name](path, _BYTES)).columns.get(preparation.label_list)
+    if cells is None:
+        return None
+    separator = preparation.separator
+    return tuple(
+        [label.strip() for label in str(cell or "").split(separator) if label.strip()]
+        for cell in islice(cells, EXAMPLES)
+    )
+
+
 def _shown(X: Any) -> int:
     return min(EXAMPLES, X.shape[0])
 

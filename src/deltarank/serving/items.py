@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from deltarank.core.caching import cached_property
 from deltarank.datasets import Encoder, Preparation
 from deltarank.datasets.readers.cells import CellError
+from deltarank.serving.single_row import SingleRow
 
 _SCALARS = (str, int, float, bool, type(None))
 _NAMES_SHOWN = 10
@@ -52,19 +54,38 @@ class Reader:
     def __call__(self, items: Sequence[Any]) -> Any:
         """Return the rows, or refuse the first item that is not one."""
         encoder = self._preparation.encoder
-        X = _encoded(encoder, items) if encoder is not None else self._numbers(items)
+        if encoder is None:
+            return self._preparation.transform(self._numbers(items))
+        _check_columns(encoder, items)
+        try:
+            if len(items) == 1:
+                return self._single(items[0])
+            names = [column.name for column in encoder.columns]
+            X = encoder.transform({name: [item[name] for item in items] for name in names})
+        except CellError as error:
+            problem = f"items[{error.row}], column {error.column!r}: {error.problem}"
+            raise ItemError(problem) from None
         return self._preparation.transform(X)
 
+    @cached_property
+    def _single(self) -> SingleRow:
+        return SingleRow(self._preparation)
+
     def _numbers(self, items: Sequence[Any]) -> Any:
+        shape = (len(items), self._n_features)
+        if math.prod(shape) <= DENSE_CELLS:
+            dense = np.zeros(shape)
+            for i, item in enumerate(items):
+                for column, name, cell in self._cells(i, item):
+                    dense[i, column] = self._number(i, name, cell)
+            return dense
         rows, columns, values = [], [], []
         for i, item in enumerate(items):
             for column, name, cell in self._cells(i, item):
                 rows.append(i)
                 columns.append(column)
                 values.append(self._number(i, name, cell))
-        shape = (len(items), self._n_features)
-        X = sparse.csr_array((np.array(values, np.float64), (rows, columns)), shape=shape)
-        return X.toarray() if np.prod(shape) <= DENSE_CELLS else X
+        return sparse.csr_array((np.array(values, np.float64), (rows, columns)), shape=shape)
 
     def _cells(self, i: int, item: Any) -> Iterator[tuple[int, str, Any]]:
         n_features, known = self._n_features, self._preparation.names
@@ -112,7 +133,8 @@ class Reader:
         raise ItemError(f"items[{item}], feature {name!r}: {wanted} is wanted; got {_shown(cell)}")
 
 
-def _encoded(encoder: Encoder, items: Sequence[Any]) -> Any:
+def _check_columns(encoder: Encoder, items: Sequence[Any]) -> None:
+    """Refuse items that lack a column, or hold what is no cell."""
     names = [column.name for column in encoder.columns]
     for i, item in enumerate(items):
         if not isinstance(item, dict):
@@ -127,10 +149,6 @@ def _encoded(encoder: Encoder, items: Sequence[Any]) -> Any:
                     f"items[{i}], column {name!r}: text, a number or null is wanted; "
                     f"got {_kind(item[name])}"
                 )
-    try:
-        return encoder.transform({name: [item[name] for item in items] for name in names})
-    except CellError as error:
-        raise ItemError(f"items[{error.row}], column {error.column!r}: {error.problem}") from None
 
 
 def _shown(cell: Any) -> str:

@@ -41,7 +41,8 @@ class BodyLimit:
             if whole:  # the server may wait here for the client to leave, as long as it likes
                 return await receive()
             try:
-                message = await asyncio.wait_for(receive(), max(0.0, ends - time.monotonic()))
+                async with asyncio.timeout(max(0.0, ends - time.monotonic())):
+                    message = await receive()
             except TimeoutError:
                 problem = f"the request did not come within {self._limits.seconds:g} s"
                 raise HTTPException(408, problem, {"connection": "close"}) from None

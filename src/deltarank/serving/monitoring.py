@@ -15,6 +15,7 @@ POLICY = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
+_POLICY = [(name.encode(), value.encode()) for name, value in POLICY.items()]
 METHODS = frozenset({"GET", "HEAD", "POST"})
 # Clients choose what else they ask for; counts by names of theirs would grow without end.
 OTHER = "other"
@@ -82,5 +83,4 @@ class Monitor:
 def with_policy(headers: Any) -> list[tuple[bytes, bytes]]:
     """Return headers, and those of the policy that are not among them."""
     given = {name.lower() for name, _ in headers}
-    policy = ((name.encode(), value.encode()) for name, value in POLICY.items())
-    return [*headers, *(pair for pair in policy if pair[0] not in given)]
+    return [*headers, *(pair for pair in _POLICY if pair[0] not in given)]

@@ -7,8 +7,10 @@ from importlib.resources import files
 from typing import Any
 
 
-def to_page(about: dict[str, Any], examples: Sequence[Any]) -> str:
-    """Return the page for a model, self-contained.
+def to_page(
+    about: dict[str, Any], examples: Sequence[Any], truths: Sequence[Sequence[str]] | None = None
+) -> str:
+    """Return the page for a model, self-contained; `truths` are the labels of the examples.
 
     Examples
     --------
@@ -17,7 +19,8 @@ def to_page(about: dict[str, Any], examples: Sequence[Any]) -> str:
     >>> page.count("</script>"), "http" in page
     (2, False)
     """
-    state = json.dumps({**about, "examples": list(examples)}, ensure_ascii=True)
+    known = {"examples": list(examples), "truths": None if truths is None else list(truths)}
+    state = json.dumps({**about, **known}, ensure_ascii=True)
     template = files("deltarank.serving").joinpath("page.html").read_text(encoding="utf-8")
     title = f"{escape(about['ranker'])}, {len(about['labels'])} labels"
     # No text of the model may end the element it stands in.

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from deltarank.datasets.encoder import CategoryColumn
 from deltarank.explanations import is_explainable
 from deltarank.serving.items import ItemError, Reader
 from deltarank.serving.reasons import reasons
-from deltarank.storage.prepared import Model
+from deltarank.storage.prepared import SETS, Model
 
 REASONS = 10
 MOST_EXPLAINED = 20
+QUICK_SECONDS = 2e-3
 _CHOICES_SHOWN = 1000
 
 
@@ -38,7 +40,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Service:
-    """A model that answers; `examples` are items to try.
+    """A model that answers; `examples` are items to try, and `truths` their labels, if known.
 
     Examples
     --------
@@ -48,6 +50,8 @@ class Service:
     >>> save(LogisticRanker().fit([[30.0], [2.0]], [{"beach"}, {"museum"}]), path)
     >>> service = Service.load(path, Limits())
     >>> service.warm_up()
+    >>> service.is_quick() in (True, False)
+    True
     >>> service.about()["labels"]
     ['beach', 'museum']
     >>> [ranking] = service.rank([[25.0]], top=1, explain=False)
@@ -60,6 +64,7 @@ class Service:
     model: Model
     limits: Limits = field(default_factory=Limits)
     examples: tuple[Any, ...] = ()
+    truths: tuple[list[str], ...] | None = None
 
     @classmethod
     def load(cls, path: Path, limits: Limits) -> "Service":
@@ -72,11 +77,17 @@ class Service:
 
     def warm_up(self) -> None:
         """Rank an empty item, so that the first request need not wait for compiling and loading."""
+        self.rank([self._empty()], 1, is_explainable(self.model.ranker))
+
+    def _empty(self) -> Any:
         encoder = self.model.preparation.encoder
-        empty: Any = dict.fromkeys(self.model.preparation.names or (), 0.0)
         if encoder is not None:
-            empty = dict.fromkeys(column.name for column in encoder.columns)
-        self.rank([empty], 1, is_explainable(self.model.ranker))
+            return dict.fromkeys(column.name for column in encoder.columns)
+        return dict.fromkeys(self.model.preparation.names or (), 0.0)
+
+    @cached_property
+    def _tells_chances(self) -> bool:
+        return self.model.has_chances
 
     def about(self) -> dict[str, Any]:
         """Describe the model: what it takes, and what it ranks."""
@@ -92,6 +103,7 @@ class Service:
             "features": None if preparation.names is None else list(preparation.names),
             "explains": is_explainable(ranker),
             "scores_are_log_odds": bool(ranker.estimates_marginals),
+            "probabilities": self._tells_chances,
             "limits": {
                 "rows": self.limits.rows,
                 "bytes": self.limits.bytes,
@@ -99,10 +111,19 @@ class Service:
             },
         }
 
-    def rank(self, items: list[Any], top: int, explain: Any) -> list[dict[str, Any]]:
+    def is_quick(self) -> bool:
+        """Tell whether an item is ranked so quickly that others need not be let in between."""
+        begun = time.perf_counter()
+        self.rank([self._empty()], 1, False)
+        return time.perf_counter() - begun < QUICK_SECONDS
+
+    def rank(
+        self, items: list[Any], top: int, explain: Any, sets: Any = None
+    ) -> list[dict[str, Any]]:
         """Return the best labels of each item, their scores, and if wanted the reasons.
 
-        `explain` is False, True for the first label above the second, or a pair of labels.
+        `explain` is False, True for the first label above the second, or a pair of labels; `sets`
+        says how to choose a set by the probabilities, where the model has them.
         """
         if not 1 <= len(items) <= self.limits.rows:
             raise ItemError(
@@ -116,14 +137,16 @@ class Service:
             )
         if explain is not False:
             self._check_explain(explain, len(items))
+        if sets is not None:
+            self._check_sets(sets)
         try:
-            return self._ranked(self._read(items), top, explain)
+            return self._ranked(self._read(items), top, explain, sets)
         except RowError as error:
             raise ItemError(f"items[{error.row}] {error.problem}") from None
 
-    def rank_to_json(self, items: list[Any], top: int, explain: Any) -> bytes:
+    def rank_to_json(self, items: list[Any], top: int, explain: Any, sets: Any = None) -> bytes:
         """Return the same as JSON: for many labels writing it takes longer than ranking."""
-        rankings = self.rank(items, top, explain)
+        rankings = self.rank(items, top, explain, sets)
         try:
             text = json.dumps({"rankings": rankings}, ensure_ascii=False, allow_nan=False)
         except ValueError:
@@ -131,14 +154,30 @@ class Service:
             raise ItemError(problem) from None
         return text.encode("utf-8", "backslashreplace")
 
-    def _ranked(self, X: Any, top: int, explain: Any) -> list[dict[str, Any]]:
+    def _ranked(self, X: Any, top: int, explain: Any, sets: str | None) -> list[dict[str, Any]]:
         rankings: list[dict[str, Any]] = []
-        for row, labels, scores in self.model.rankings(X, top):
+        # What is read from one item is finite and in order.
+        options: dict[str, Any] = {"chances": self._tells_chances, "checked": X.shape[0] == 1}
+        for row, labels, scores, chances, chosen in self.model.answers(
+            X, top, sets=sets, **options
+        ):
             ranking: dict[str, Any] = {"labels": list(map(_plain, labels)), "scores": scores}
+            if chances is not None:
+                ranking["probabilities"] = chances
+            if chosen is not None:
+                ranking["set"] = list(map(_plain, chosen))
             if explain and (why := self._reasons(X[[row]], explain)) is not None:
                 ranking["why"] = why
             rankings.append(ranking)
         return rankings
+
+    def _check_sets(self, sets: Any) -> None:
+        if not isinstance(sets, str) or sets not in SETS:
+            raise ItemError(f"sets must be one of {', '.join(SETS)}, or null")
+        if not self._tells_chances:
+            raise ItemError(
+                "sets are chosen by probabilities, and the model has none: fit it with --calibrate"
+            )
 
     def _check_explain(self, explain: Any, n_items: int) -> None:
         if explain is not True and not (isinstance(explain, list) and len(explain) == 2):

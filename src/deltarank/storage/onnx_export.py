@@ -16,11 +16,13 @@ from deltarank.boosting.stump_ranker import StumpRanker
 from deltarank.core.files import write_whole
 from deltarank.datasets import Preparation
 from deltarank.datasets.encoder import NumberColumn
+from deltarank.gradient_trees.boosted_trees import BoostedTreeRanker
 from deltarank.linear.kernel_logistic import KernelLogisticRanker
 from deltarank.linear.ranker import LinearRanker
 from deltarank.storage.onnx_calibration import add_chances
-from deltarank.storage.onnx_graph import INPUT, Graph
+from deltarank.storage.onnx_graph import INPUT, Graph, not_above
 from deltarank.storage.onnx_steps import Rows, add_step, as_matrix, fill, scale, text_columns
+from deltarank.storage.onnx_trees import forest_scores
 from deltarank.wrappers.calibrated import CalibratedRanker
 from deltarank.wrappers.calibration import Calibration
 from deltarank.wrappers.conformal import ConformalRanker
@@ -202,18 +204,11 @@ def _stump_scores(graph: Graph, rows: str, ranker: StumpRanker) -> str:
     columns = graph.constant(asked[:, 0], np.int64)
     values = graph.add("Gather", rows, columns, axis=1)
     goes_left = graph.add(
-        "LessOrEqual", values, graph.constant(_not_above(asked[:, 1], graph.dtype))
+        "LessOrEqual", values, graph.constant(not_above(asked[:, 1], graph.dtype))
     )
     scores = graph.affine(graph.as_numbers(goes_left), if_left, always)
     is_missing = graph.as_numbers(graph.add("IsNaN", rows))
     return graph.add("Add", scores, graph.add("MatMul", is_missing, graph.constant(if_missing)))
-
-
-def _not_above(thresholds: Floats, dtype: Any) -> NDArray[Any]:
-    """Return thresholds as numbers of a kind: those of that kind go left just as before."""
-    with np.errstate(over="ignore"):
-        rounded = thresholds.astype(dtype)
-    return np.where(rounded > thresholds, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 def _summed_by(groups: NDArray[Any], n_groups: int, votes: Floats) -> Floats:
@@ -255,5 +250,6 @@ _ROUND: Any = {
 _SCORES: dict[type[Any], Callable[[Graph, str, Any], str]] = {
     LinearRanker: _linear_scores,
     StumpRanker: _stump_scores,
+    BoostedTreeRanker: forest_scores,
     KernelLogisticRanker: _kernel_scores,
 }

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Old enough for runtimes of 2022, and all that is needed.
-OPSET, CATEGORIES_OPSET, IR_VERSION = 17, 2, 8
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+ML_DOMAIN = "ai.onnx.ml"
 INPUT, RANKED, SCORES, CHANCES = "X", "label_indices", "scores", "probabilities"
 LARGEST_FILE = 2**31 - 2**20
 
@@ -78,6 +79,11 @@ class Graph:
 
         self._nodes.append(helper.make_node(operator, list(inputs), list(outputs), **attributes))
 
+    def trees(self, rows: str, n_trees: int, **attributes: Any) -> str:
+        """Add trees, each with an output column of its own; return the name of the outputs."""
+        options = {"domain": ML_DOMAIN, "n_targets": n_trees, "aggregate_function": "SUM"}
+        return self.add("TreeEnsembleRegressor", rows, **options, **attributes)
+
     def affine(
         self, rows: str, matrix: NDArray[Any], shift: NDArray[Any], dtype: Any = None
     ) -> str:
@@ -114,7 +120,7 @@ class Graph:
         )
         opsets = {
             "": OPSET,
-            **{node.domain: CATEGORIES_OPSET for node in self._nodes if node.domain},
+            **{node.domain: ML_OPSET for node in self._nodes if node.domain},
         }
         model = helper.make_model(
             graph,
@@ -125,3 +131,10 @@ class Graph:
         helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
         onnx.checker.check_model(model)
         return bytes(model.SerializeToString())
+
+
+def not_above(thresholds: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Return thresholds as numbers of a kind: those of that kind go left just as before."""
+    with np.errstate(over="ignore"):
+        rounded = thresholds.astype(dtype)
+    return np.where(rounded > thresholds, np.nextafter(rounded, dtype.type(-np.inf)), rounded)

@@ -1,16 +1,37 @@
 """A ranker with what it takes to rank the rows of a file: one model file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from deltarank.core.choices import choose
 from deltarank.datasets import Preparation
+from deltarank.decisions.f_measure import best_f_sets
 from deltarank.storage.models import ModelFileError, load_with_extra, save
+from deltarank.wrappers.marginals import chances_of
+
+# How a set of labels is chosen by their probabilities: with the largest expected F1 of the row if
+# labels were independent, or all that are likelier than not.
+SETS: dict[str, Callable[[Any], Any]] = {
+    "f1": lambda chances: best_f_sets(np.asarray(chances, np.float64), 1.0, chances.shape[1]),
+    "likely": lambda chances: chances > 0.5,
+}
+
+
+class Answer(NamedTuple):
+    """A row's best labels, their scores and probabilities, and the labels of its set, if asked."""
+
+    row: int
+    labels: list[Any]
+    scores: list[float]
+    chances: list[float] | None = None
+    chosen: list[Any] | None = None
+
 
 # A row's number, its labels, best first, and their scores.
 Ranking = tuple[int, list[Any], list[float]]
@@ -75,6 +96,60 @@ class Model:
         """Return the same, block by block, with progress."""
         blocks = self.ranker._score_blocks(self.ranker._check_rows(X))
         return np.concatenate([scores for _, scores in blocks])
+
+    @property
+    def has_chances(self) -> bool:
+        """Whether there are probabilities of the plain kind."""
+        return hasattr(self.ranker, "predict_proba")
+
+    def answers(
+        self,
+        X: Any,
+        top: int,
+        *,
+        chances: bool = False,
+        sets: str | None = None,
+        checked: bool = False,
+    ) -> Iterator[Answer]:
+        """Yield the best labels of each row, their probabilities, and the labels of a set.
+
+        Parameters
+        ----------
+        X : rows
+        top : int
+        chances : bool
+            Whether to tell probabilities.
+        sets : str, optional
+            One of `SETS`.
+        checked : bool
+            Whether X is known to be what the ranker takes: finite, and in order.
+        """
+        choose_set = None if sets is None else choose(SETS, sets, "sets")
+        if (chances or sets) and not self.has_chances:
+            raise ValueError(
+                "the model has no probabilities: fit it with --calibrate, or with --weight uniform"
+            )
+        X, top = X if checked else self.ranker._check_rows(X), min(top, len(self.classes))
+        for rows, columns, scores in self.ranker._ranked_blocks(X, top):
+            known, marks = None, None
+            if chances or choose_set is not None:
+                known = chances_of(self.ranker, X[rows])
+                marks = None if choose_set is None else choose_set(known)
+            yield from self._block_answers(rows, columns, scores, known, marks)
+
+    def _block_answers(
+        self, rows: slice, columns: Any, scores: Any, known: Any, marks: Any
+    ) -> Iterator[Answer]:
+        classes = self.classes
+        for at, row in enumerate(range(rows.start, rows.stop)):
+            ranked = columns[at]
+            chosen = None
+            if marks is not None:
+                members = np.flatnonzero(marks[at])
+                members = members[np.argsort(-known[at, members], kind="stable")]
+                chosen = classes[members].tolist()
+            chances = None if known is None else known[at, ranked].tolist()
+            yield Answer(row, classes[ranked].tolist(), scores[at].tolist(), chances, chosen)
 
     def rankings(self, X: Any, top: int) -> Iterator[Ranking]:
         """Yield the best labels of each row, in the order of the rows."""

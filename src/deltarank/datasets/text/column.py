@@ -1,5 +1,6 @@
 """A column of text in a table: TF-IDF of its words, as plain data."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.core import memory
 from deltarank.core.caching import cached_property
 from deltarank.datasets.readers.cells import as_cells, is_known
 from deltarank.datasets.text.vectorizer import (
@@ -43,13 +45,14 @@ class TextColumn:
     @classmethod
     def fit_features(cls, name: str, cells: Any) -> tuple["TextColumn", sparse.csr_array]:
         """Do the same, and return the features of these cells too."""
-        texts = _texts(cells)
-        least = 2 if len(texts) >= ROWS_FOR_RARE_WORDS else 1
-        vectorizer = TextVectorizer(sublinear_tf=True, min_df=least)
+        least = 2 if len(cells) >= ROWS_FOR_RARE_WORDS else 1
+        vectorizer = TextVectorizer(
+            sublinear_tf=True, min_df=least, memory_limit=max(1, memory.budget())
+        )
         try:
-            X = vectorizer.fit_transform(texts)
+            X = vectorizer.fit_transform(_texts(cells))
         except NoWordsError:
-            return cls(name, Vocabulary.of([]), np.empty(0)), sparse.csr_array((len(texts), 0))
+            return cls(name, Vocabulary.of([]), np.empty(0)), sparse.csr_array((len(cells), 0))
         words, weights = named_columns(vectorizer), vectorizer.idf_
         if len(words) <= MOST_WORDS:
             return cls(name, words, weights), X
@@ -81,6 +84,12 @@ class TextColumn:
         if not len(self.words):
             return sparse.csr_array((len(cells), 0))
         return self._vectorizer.transform(_texts(cells))
+
+    def row(self, cell: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the columns and values of one cell."""
+        if not len(self.words):
+            return np.empty(0, np.int32), np.empty(0)
+        return self._vectorizer.row(_texts([cell])[0])
 
     def to_json(self, packed: bool) -> dict[str, Any]:
         """Return the column as lists of words and numbers, or packed as arrays."""
@@ -128,5 +137,9 @@ def _are_strings(words: Any) -> bool:
     return isinstance(words, list | tuple) and all(type(word) is str for word in words)
 
 
-def _texts(cells: Any) -> list[str]:
-    return [str(cell) if is_known(cell) else "" for cell in as_cells(cells)]
+def _texts(cells: Any) -> Iterator[str]:
+    """Yield the texts; cells may be read from files as they are wanted."""
+    is_array = hasattr(cells, "__array__") or isinstance(cells, list | tuple)
+    return (
+        str(cell) if is_known(cell) else "" for cell in (as_cells(cells) if is_array else cells)
+    )

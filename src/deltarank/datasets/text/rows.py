@@ -52,6 +52,11 @@ class Weighing:
         # A hashed column that no row holds has the weight of one that a single row holds.
         return np.log(n_rows / np.maximum(1, n_holding)) + 1
 
+    def write(self, rows: Rows, idf: NDArray[np.float64], values: NDArray[Any]) -> None:
+        """Write the weights of rows."""
+        norm = 0 if self.norm is None else NORMS[self.norm]
+        weigh(rows.starts, rows.columns, rows.counts, idf, self.sublinear_tf, norm, values)
+
     def matrix(
         self, blocks: list[Rows], idf: NDArray[np.float64], dtype: Any, room: Room
     ) -> sparse.csr_array:
@@ -67,10 +72,7 @@ class Weighing:
             end = first + len(block.columns)
             row_starts[row + 1 : row + len(block.starts)] = block.starts[1:] + first
             indices[first:end] = block.columns
-            weigh(
-                block.starts, block.columns, block.counts, idf, self.sublinear_tf,
-                0 if self.norm is None else NORMS[self.norm], values[first:end],
-            )  # fmt: skip
+            self.write(block, idf, values[first:end])
 
         rows = np.cumsum([0, *(len(block.starts) - 1 for block in blocks)])
         tasks = [

@@ -145,6 +145,22 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         rows = rows_of(strings(raw_documents), self._analysis(), self._columns_of, room)
         return self._weighing().matrix(rows, self.idf_, self.dtype, room)
 
+    def row(self, text: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Return the columns and weights of one text, in order: what its row of `transform` holds.
+
+        Examples
+        --------
+        >>> vectorizer = TextVectorizer(use_idf=False, norm=None).fit(["red hat", "blue hat"])
+        >>> vectorizer.row("hat, hat and red")
+        (array([1, 2], dtype=int32), array([2., 1.]))
+        """
+        block, weighing = self._analysis().count([text]), self._weighing()
+        counted = Rows(block.row_starts, block.ids, block.counts)
+        row = counted.arranged(self._columns_of(block))
+        values = np.empty(len(row.columns), self.dtype)
+        weighing.write(row, self.idf_, values)
+        return row.columns, values
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the n-gram of each column."""
         check_is_fitted(self)

@@ -16,6 +16,8 @@ NUMBERS = {"logistic": 0, "exponential": 1, "squared": 2, "squared_hinge": 3}
 LOGISTIC, EXPONENTIAL, SQUARED = 0, 1, 2
 # The exponential loss is no steeper beyond this margin, so that sums of it stay numbers.
 STEEPEST = 30.0
+# Rows whose gradients stay in cache between their making and their sketch.
+ROWS_PER_BLOCK = 128
 
 
 @njit(nogil=True, fastmath=FAST, error_model="numpy")
@@ -57,21 +59,40 @@ def move_scores(start, stop, leaves, values, scores):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def derive(loss, rows, scores, signs, weights, costs, gradients, curvatures):
-    """Set the derivatives of the cells of the listed rows."""
-    for k in range(rows.shape[0]):
-        i = rows[k]
-        _differentiate(loss, scores[i], signs[i], weights[i], costs[i], gradients[k], curvatures[k])
+def sketch_rows(loss, rows, scores, signs, weights, costs, projection, mean, cells):
+    """Set the cells of the listed rows: gradients times a projection, last the mean curvature."""
+    n_places, width = projection.shape
+    gradients = np.empty((ROWS_PER_BLOCK, n_places), scores.dtype)
+    curvatures = np.empty((ROWS_PER_BLOCK, n_places), scores.dtype)
+    sketches = np.empty((ROWS_PER_BLOCK, width), scores.dtype)
+    for start in range(0, rows.shape[0], ROWS_PER_BLOCK):
+        n_rows = min(ROWS_PER_BLOCK, rows.shape[0] - start)
+        for k in range(n_rows):
+            i = rows[start + k]
+            derivatives = gradients[k], curvatures[k]
+            _differentiate(loss, scores[i], signs[i], weights[i], costs[i], *derivatives)
+        np.dot(gradients[:n_rows], projection, sketches[:n_rows])
+        for k in range(n_rows):
+            total = scores.dtype.type(0)
+            for j in range(n_places):
+                total += curvatures[k, j] * mean[j]
+            cells[rows[start + k], :width] = sketches[k]
+            cells[rows[start + k], width] = total
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def add_up(loss, rows, scores, signs, weights, costs, sums):
-    """Set ``sums`` (2, labels) to gradients and curvatures, summed over the listed rows."""
+def add_up(loss, rows, starts, scores, signs, weights, costs, sums):
+    """Set ``sums`` (parts, 2, places) to gradients and curvatures over consecutive parts of rows.
+
+    Part k is ``rows[starts[k]:starts[k + 1]]``.
+    """
     gradients = np.empty(scores.shape[1], scores.dtype)
     curvatures = np.empty(scores.shape[1], scores.dtype)
     sums[:] = 0.0
-    for i in rows:
-        _differentiate(loss, scores[i], signs[i], weights[i], costs[i], gradients, curvatures)
-        for j in range(scores.shape[1]):
-            sums[0, j] += gradients[j]
-            sums[1, j] += curvatures[j]
+    for part in range(starts.shape[0] - 1):
+        for k in range(starts[part], starts[part + 1]):
+            i = rows[k]
+            _differentiate(loss, scores[i], signs[i], weights[i], costs[i], gradients, curvatures)
+            for j in range(scores.shape[1]):
+                sums[part, 0, j] += gradients[j]
+                sums[part, 1, j] += curvatures[j]

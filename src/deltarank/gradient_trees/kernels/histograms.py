@@ -73,3 +73,12 @@ def subtract(features, first_lines, part, whole):
         for half in range(2 * first_lines[f], 2 * first_lines[f + 1]):
             for lane in range(LANES):
                 whole[half, lane] -= part[half, lane]
+
+
+@njit(nogil=True, cache=True)
+def sum_rows(rows, cells, total):
+    """Set ``total`` (WIDTH) to the sum of the cells (n, WIDTH) of the listed rows."""
+    total[:] = 0.0
+    for i in rows:
+        for k in range(WIDTH):
+            total[k] += cells[i, k]

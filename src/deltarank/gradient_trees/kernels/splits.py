@@ -14,19 +14,21 @@ ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
 @njit(nogil=True, cache=True, fastmath=ANY_ORDER, error_model="numpy")
-def best_split(histograms, features, first_lines, n_values, total, l2, least, tie):
-    """Return the gain, feature, last bin on the left, and side of missing values (1: left).
+def best_splits(histograms, features, first_lines, n_values, total, limits, gains, cuts, sides):
+    """Set, by feature, the gain of the best split, the last bin on its left, and the missing side.
 
-    The gain is that of the sides, not less that of the node; without a split it is minus infinity.
-    Sides have a curvature of at least ``least``. Of gains that differ by less than a share of
-    ``tie``, which may be rounding, the first is best. ``histograms`` is (lines, WIDTH).
+    That is 1 where missing values go left. The gain is that of the sides, not less that of the
+    node; without a split it is minus infinity.
+    ``limits`` are l2, the least curvature of a side, and the share by which gains may differ from
+    rounding: of such, the first is best. ``histograms`` is (lines, WIDTH).
     """
-    best, best_feature, best_cut, best_side = -np.inf, 0, 0, 0
+    l2, least, tie = limits
     left = np.empty(WIDTH)
     h_all, whole = total[CURVATURE], 0.0
     for k in range(CURVATURE):
         whole += total[k] * total[k]
     for f in features:
+        best, best_cut, best_side = -np.inf, 0, 0
         first, n_bins = first_lines[f], n_values[f]
         behind = histograms[first + n_bins]
         any_missing = behind[CURVATURE] > 0
@@ -48,11 +50,11 @@ def best_split(histograms, features, first_lines, n_values, total, l2, least, ti
                 square -= h * h
                 product -= h * h_all
                 gain = square / (h + l2) + (whole - 2 * product + square) / (h_right + l2)
-                if gain > best + tie * abs(best) or best == -np.inf:
-                    best, best_feature, best_cut = gain, f, b
+                if best == -np.inf or gain > best + tie * best:
+                    best, best_cut = gain, b
                     # Where nothing is missing, a gap met later goes the way of most.
                     best_side = side if any_missing else int(h >= h_right)
-    return best, best_feature, best_cut, best_side
+        gains[f], cuts[f], sides[f] = best, best_cut, best_side
 
 
 @njit(nogil=True, cache=True)

@@ -25,9 +25,10 @@ UNTOUCHED = np.float32(-87.0)
 LOGIT_TOLERANCE = np.float32(1e-2)
 MAX_NEWTON_STEPS = 20
 LEAST_BEND = np.float32(1e-30)
-# After this many epochs over all rows, so many are over the rows alone that have more to gain than
-# this share of the mean gain allowed, and then one is over all rows again, which tells the gap.
-EPOCHS_BEFORE, NARROW_EPOCHS, RESTING_SHARE = 2, 3, 0.3
+# After this many epochs over all rows, so many are over the rows alone that have more to gain, in
+# all lanes together, than this share of a row's part of the gap allowed in one lane; then one is
+# over all rows again, which tells the gap.
+EPOCHS_BEFORE, NARROW_EPOCHS, RESTING_SHARE = 2, 3, 4.0
 # Of all cells along the offset, where scores leave next to none.
 LEAST_CURVATURE = 1e-6
 # Stiffness of the offset, as a share of the curvature of all cells along it. Less would let the
@@ -190,7 +191,7 @@ def ascend(matrix, geometry, rows, limits, C, how, seed, state):
         is_full = n_narrow == 0
         if is_full:
             _allow(coef, C, center_norm, tol, penalized, held, sums)
-        _move(C, center_norm, penalized, held, sums, settled)
+        _move(penalized, held, sums, settled)
         if settled.all() and n_epochs > 1:
             if is_full:
                 break
@@ -199,7 +200,7 @@ def ascend(matrix, geometry, rows, limits, C, how, seed, state):
             n_narrow -= 1
             n_taken = n if n_narrow == 0 else n_taken
         elif n_epochs >= EPOCHS_BEFORE:
-            n_taken, n_narrow = _put_first(order, gains), NARROW_EPOCHS
+            n_taken, n_narrow = _put_first(order, gains, penalized), NARROW_EPOCHS
         if is_full:
             for c in range(LANES):
                 lanes[COUNTING, c] = 0.0 if settled[c] else 1 / held[ALLOWED, c]
@@ -210,9 +211,15 @@ def ascend(matrix, geometry, rows, limits, C, how, seed, state):
 
 
 @njit(nogil=True, cache=True)
-def _put_first(order, gains):
-    """Put the rows with more to gain first, and return their number."""
+def _put_first(order, gains, penalized):
+    """Put the rows with more to gain first, and return their number.
+
+    Without a centre that moves, rows with less to gain than the mean may rest too. A centre would
+    follow the rows that are taken, away from where all rows want it.
+    """
     least, n = RESTING_SHARE / order.shape[0], 0
+    if penalized:
+        least = max(least, gains.mean())
     for p in range(order.shape[0]):
         if gains[order[p]] >= least:
             order[p], order[n] = order[n], order[p]
@@ -266,7 +273,7 @@ def _allow(coef, C, center_norm, tol, penalized, held, sums):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _move(C, center_norm, penalized, held, sums, settled):
+def _move(penalized, held, sums, settled):
     """Move the centres that may move, and tell which lanes have no more than their gap to gain."""
     for c in range(LANES):
         mass, allowed = held[MASS, c], held[ALLOWED, c]

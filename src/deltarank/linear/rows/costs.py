@@ -1,6 +1,6 @@
 """What a fit costs, in seconds of one core: to choose a solver, and to say how long it will take.
 
-The figures were measured on one core of a server of 2024 and are good to a factor of two or so.
+The figures were measured on one busy core of an AMD EPYC and are good to a factor of two or so.
 They are the same on every machine, so that the same data are solved the same way everywhere.
 """
 

@@ -1,0 +1,145 @@
+"""Tables in many files, read some rows at a time: their texts are never in memory as a whole."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deltarank.core.choices import choose
+from deltarank.datasets.data import Data
+from deltarank.datasets.readers.cells import guess_kind
+from deltarank.datasets.readers.errors import DataFileError
+from deltarank.datasets.readers.formats import BLOCK_BYTES, detect_format
+from deltarank.datasets.readers.label_columns import marked_columns, obvious_column
+from deltarank.datasets.readers.table_files import TABLES, Table
+from deltarank.datasets.readers.tables import read_table
+
+
+@dataclass(frozen=True)
+class TextsOfFiles:
+    """A column of texts that is read anew whenever somebody goes through it."""
+
+    name: str
+    n_rows: int
+    files: "_Files"
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __iter__(self) -> Iterator[Any]:
+        for _, _, table in self.files.tables():
+            yield from table.columns.get(self.name, [None] * table.n_rows)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Files of tables with the same columns."""
+
+    paths: tuple[Path, ...]
+    format: str | None
+    n_bytes: int
+
+    def tables(self) -> Iterator[tuple[Path, str, Table]]:
+        """Yield the rows, some at a time, with their file and its format."""
+        for path in self.paths:
+            name = self.format or detect_format(path)
+            if name not in TABLES:
+                raise ValueError(
+                    f"{path}: many files are read together if they are tables "
+                    f"({', '.join(TABLES)}); got {name}"
+                )
+            for table in choose(TABLES, name, "format")(path, self.n_bytes):
+                yield path, name, table
+
+
+def read_many(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    format: str | None = None,
+    n_bytes: int = BLOCK_BYTES,
+    **options: Any,
+) -> Data:
+    r"""Read tables with the same columns as one; their texts are never held as a whole.
+
+    Texts are read twice, once to tell the columns, once for their words; numbers, categories and
+    labels are held. What is text is told by the first rows, unless it is named.
+
+    Parameters
+    ----------
+    paths : sequence of paths
+        CSV, TSV, JSON lines, Parquet or Arrow, plain or packed.
+    format : str, optional
+        Of all files; told by their contents if not given.
+    n_bytes : int
+        About how much of a file is held at a time.
+    **options
+        As in `read_table`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "1.csv").write_text("plot,tags\na signal from far space,space\n")
+    >>> _ = (folder / "2.csv").write_text("plot,tags\ntwo old friends in love,love\n")
+    >>> read_many(sorted(folder.glob("*.csv")))
+    <Data: 2 rows, 9 sparse features, 2 labels>
+    """
+    if not paths:
+        raise ValueError("paths must name at least one file; got none")
+    files = _Files(tuple(map(Path, paths)), format, n_bytes)
+    columns, texts, n_rows = _columns(files, options)
+    for name in texts:
+        columns[name] = TextsOfFiles(name, n_rows, files)
+    given = {**options, "text": list(texts)} if texts else options
+    return read_table(files.paths[0].parent, Table(columns, n_rows), **given)
+
+
+def _columns(files: _Files, options: dict[str, Any]) -> tuple[dict[str, Any], list[str], int]:
+    """Return columns whole but for those of texts, the names of these, and the number of rows."""
+    parts: dict[str, list[Any]] = {}
+    texts: list[str] = []
+    ignored, n_rows = set(options.get("ignore", ())), 0
+    for path, format, table in files.tables():
+        names = table.columns.keys()
+        if not n_rows:
+            texts = _text_columns(table, options)
+            parts = {name: [] for name in names}
+        if format != "jsonl" and names != parts.keys():
+            odd = sorted(names ^ parts.keys())[0]
+            raise DataFileError(
+                path, f"all files must have the same columns; {odd!r} is not in all"
+            )
+        # Objects may leave a name out, and bring one later.
+        for name in [*parts, *(name for name in names if name not in parts)]:
+            held = parts.setdefault(name, [[None] * n_rows])
+            if name not in texts and name not in ignored:
+                held.append(table.columns.get(name, [None] * table.n_rows))
+        n_rows += table.n_rows
+    return {name: _joined(cells) for name, cells in parts.items()}, texts, n_rows
+
+
+def _text_columns(table: Table, options: dict[str, Any]) -> list[str]:
+    """Return which columns are texts, by their first cells unless options say."""
+    names, labels = table.columns.keys(), options.get("labels")
+    labels = obvious_column(names) if labels is None else labels
+    marked: Collection[str] = (
+        ()
+        if labels is None
+        else [labels]
+        if isinstance(labels, str)
+        else (marked_columns(labels, names))
+    )
+    told = {*marked, *options.get("categorical", ()), *options.get("ignore", ())}
+    named = [name for name in options.get("text", ()) if name in names]
+    rest = [name for name in names if name not in told and name not in named]
+    return named + [name for name in rest if guess_kind(name, table.columns[name]) == "text"]
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return cells of all blocks as one column: an array where all are numbers."""
+    if parts and all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return [cell for part in parts for cell in part]
