@@ -89,7 +89,7 @@ class TextColumn:
         """Return the columns and values of one cell."""
         if not len(self.words):
             return np.empty(0, np.int32), np.empty(0)
-        return self._vectorizer.row(_texts([cell])[0])
+        return self._vectorizer.row(next(_texts([cell])))
 
     def to_json(self, packed: bool) -> dict[str, Any]:
         """Return the column as lists of words and numbers, or packed as arrays."""
