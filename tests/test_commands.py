@@ -624,3 +624,24 @@ def test_fit_chooses_the_balance_for_the_rank_loss_alone():
     recipe = find_recipe("logistic", Settings())
     assert make(recipe, Settings()).balances == (0.0, 0.5, 1.0)
     assert make(recipe, Settings(weight="uniform")).balances == (0.0,)
+
+
+@pytest.mark.parametrize("metric", ["ndcg@3", "precision@7", "macro-f1@2", "rank-loss"])
+def test_evaluate_prints_the_metric_that_a_model_was_made_for(run, tmp_path, metric):
+    example = run("datasets", "example")
+    (tmp_path / "r.csv").write_text(example.out)
+    model = tmp_path / "m.delta"
+    assert run("fit", tmp_path / "r.csv", "--metric", metric, "--model", model).code == 0
+    first = run("evaluate", model, tmp_path / "r.csv", "--draws", "50").out.splitlines()[1]
+    _, name, *numbers = first.split("\t")
+    value, low, high = map(float, numbers)
+    assert name == metric
+    assert low <= value <= high
+    assert low < high
+
+
+@pytest.mark.parametrize("metric", ["ndgc@5", "precision", "rank-loss@3", "ndcg@0"])
+def test_a_metric_that_is_none_is_refused(run, tmp_path, metric):
+    result = run("fit", tmp_path / "none.csv", "--metric", metric, "--model", tmp_path / "m.delta")
+    assert result.code == 2
+    assert "--metric" in result.err

@@ -38,7 +38,8 @@ class Tuning(NamedTuple):
     """How parameters are chosen: the folds, their seed, and the values to try.
 
     `rounds` are of stumps that all labels share, `stumps` of each label's own, `trees` of trees;
-    `Cs` of None stands for the grid of `LogisticRankerCV`, and `balances` are for it too.
+    `Cs` of None stands for the grid of `LogisticRankerCV`, and `balances` are for it too. By
+    `scoring` all of them are chosen.
     """
 
     folds: int = 5
@@ -48,6 +49,7 @@ class Tuning(NamedTuple):
     trees: Sequence[int] = TREES
     Cs: Sequence[float] | None = None
     balances: Sequence[float] = (0.0,)
+    scoring: Any = "neg_rank_loss"
 
 
 class Recipe(NamedTuple):
@@ -82,7 +84,12 @@ def _given(**parameters: Any) -> dict[str, Any]:
 
 def _staged(ranker: Any, rounds: Sequence[int], tuning: Tuning) -> StagedSearchCV:
     return StagedSearchCV(
-        ranker, rounds=rounds, cv=tuning.folds, patience=PATIENCE, random_state=tuning.seed
+        ranker,
+        rounds=rounds,
+        cv=tuning.folds,
+        scoring=tuning.scoring,
+        patience=PATIENCE,
+        random_state=tuning.seed,
     )
 
 
@@ -97,7 +104,8 @@ def _boosted(family: Any, grid: str) -> Recipe:
 
 def _kernel(weight: Any, C: float | None, tuning: Tuning) -> KernelLogisticRanker:
     # Its width is always chosen: no one value would do.
-    return KernelLogisticRanker(C=C, weight=weight, cv=tuning.folds, random_state=tuning.seed)
+    options = {"cv": tuning.folds, "scoring": tuning.scoring, "random_state": tuning.seed}
+    return KernelLogisticRanker(C=C, weight=weight, **options)
 
 
 def _loglinear(weight: Any, rounds: int | None, _: Tuning) -> LogLinearRanker:
@@ -130,7 +138,7 @@ def _search_penalty(ranker: Any, tuning: Tuning) -> Any:
     return Search(
         ranker,
         {"C": Cs},
-        scoring=get_scorer("neg_rank_loss"),
+        scoring=get_scorer(tuning.scoring) if isinstance(tuning.scoring, str) else tuning.scoring,
         cv=LabelStratifiedKFold(tuning.folds, random_state=tuning.seed),
     )
 
@@ -141,6 +149,7 @@ RECIPES = {
         lambda weight, tuning: LogisticRankerCV(
             Cs=tuning.Cs,
             balances=tuning.balances,
+            scoring=tuning.scoring,
             weight=weight,
             cv=tuning.folds,
             random_state=tuning.seed,

@@ -34,7 +34,7 @@ def calibrated(model: Model, data: Data, seed: int) -> Model:
             f"note: {pooled} of {n_labels} labels have fewer than {ranker.min_positives} rows: "
             "they share one map to probabilities"
         )
-    return Model(ranker, model.preparation)
+    return Model(ranker, model.preparation, model.metric)
 
 
 def settled(ranker: Any) -> Any:

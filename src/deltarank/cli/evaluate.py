@@ -50,6 +50,7 @@ def evaluate(
       deltarank evaluate yeast.delta yeast
       deltarank evaluate films.delta test.jsonl --label-list genres | grep rank_loss
     """
+    from deltarank.cli.goals import measure_goal, read_goal
     from deltarank.cli.inputs import note, read_rows
     from deltarank.storage.prepared import Model
 
@@ -64,6 +65,9 @@ def evaluate(
         )
     scores = ranker.all_scores(rows.X)
     overall = measure(rows.Y, scores, n_draws=draws, seed=seed)
+    if ranker.metric is not None:
+        goal = read_goal(ranker.metric)
+        overall.insert(0, measure_goal(goal, rows.Y, scores, n_draws=draws, seed=seed))
     show_measures(overall, measure_labels(rows.Y, scores, ranker.classes), f"{model} on {data}")
 
 

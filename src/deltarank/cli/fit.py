@@ -25,6 +25,7 @@ def fit(
     penalty: options.Penalty = None,
     rounds: options.Rounds = None,
     weight: options.RowWeight = "rank",
+    metric: options.Goal = None,
     source_format: options.Format = None,
     labels: options.Labels = None,
     label_list: options.LabelList = None,
@@ -59,6 +60,7 @@ def fit(
       deltarank fit films.csv --label-list genres --separator '|' --model films.delta
       deltarank fit genes.arff --labels -14 --ranker adaboost --tune --model genes.delta
       deltarank fit yeast --ranker kernel --model yeast.delta
+      deltarank fit recipes.csv --metric ndcg@3 --model recipes.delta
       deltarank fit recipes.csv --calibrate --model recipes.delta
     """
     from deltarank.cli.calibrating import calibrated
@@ -79,7 +81,7 @@ def fit(
         min_count,
         max_labels,
     )
-    settings = Settings(tune, penalty, rounds, weight, seed)
+    settings = Settings(tune, penalty, rounds, weight, seed).made_for(metric)
     recipe = find_recipe(ranker or "logistic", settings)
     if dry_run:
         show(column_rows(*read_training(data, reading, seed=seed)), "columns")

@@ -80,6 +80,15 @@ RowWeight = Annotated[
     Weight,
     typer.Option(help="How much a row counts, by its labels; rank is consistent for rank loss."),
 ]
+Goal = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="Fit for a metric, such as ndcg@5, precision@3, macro-f1@5 or rank-loss: picks the "
+        "weight, the score that tunes and the rule that decides; evaluate prints it.",
+        show_default=False,
+    ),
+]
 RankerName = Literal[
     "logistic",
     "kernel",

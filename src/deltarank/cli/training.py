@@ -2,17 +2,19 @@
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import typer
 
+from deltarank.cli.goals import Goal, read_goal
 from deltarank.cli.inputs import note
 from deltarank.core.choices import choose
 from deltarank.core.labels import label_array
 from deltarank.core.progress import progress
-from deltarank.core.weights import WEIGHTS
+from deltarank.core.weights import weight_of_size
 from deltarank.datasets import Data, Preparation
+from deltarank.rankers import MetricRanker
 from deltarank.recipes import BALANCES, RECIPES, Recipe, Tuning
 from deltarank.storage.prepared import Model
 
@@ -24,14 +26,26 @@ class Settings:
     tune: bool | None = None
     C: float | None = None
     rounds: int | None = None
-    weight: str = "rank"
+    weight: Any = "rank"
     seed: int = 0
+    goal: Goal | None = None
+
+    def made_for(self, metric: str | None) -> "Settings":
+        """Return the settings that serve a metric."""
+        if metric is None:
+            return self
+        goal = read_goal(metric)
+        if self.weight not in ("rank", goal.weight):
+            raise typer.BadParameter(
+                f"--metric {metric} picks the weight {goal.weight!r}: leave --weight out"
+            )
+        return replace(self, weight=goal.weight, goal=goal)
 
 
 def find_recipe(name: str, settings: Settings) -> Recipe:
     """Return a recipe, or refuse options that do not go with it, before any work is done."""
     recipe = choose(RECIPES, name, "ranker")
-    choose(WEIGHTS, settings.weight, "weight")
+    weight_of_size(settings.weight)
     other = {"C": "rounds", "rounds": "C"}[recipe.parameter]
     if getattr(settings, other) is not None:
         raise typer.BadParameter(f"--{other} is not for {name}, which has --{recipe.parameter}")
@@ -55,7 +69,8 @@ def make(recipe: Recipe, settings: Settings) -> Any:
     """Return the ranker to fit."""
     # The balance is for the rank loss; other weights are for measures of their own.
     balances = BALANCES if settings.weight == "rank" else (0.0,)
-    tuning = Tuning(seed=settings.seed, balances=balances)
+    scoring = settings.goal.scoring if settings.goal else "neg_rank_loss"
+    tuning = Tuning(seed=settings.seed, balances=balances, scoring=scoring)
     if is_tuned(recipe, settings):
         return recipe.tuned(settings.weight, tuning)
     return recipe.plain(settings.weight, getattr(settings, recipe.parameter), tuning)
@@ -70,6 +85,7 @@ def final_ranker(fitted: Any) -> Any:
 
 def chosen(ranker: Any) -> dict[str, Any]:
     """Return the values of the main parameters, as chosen or as set."""
+    ranker = getattr(ranker, "ranker_", ranker)
     names = ("gamma_", "n_landmarks_", "C", "C_", "balance_", "n_stumps", "n_iterations")
     values = {n.removesuffix("_"): getattr(ranker, n) for n in names if hasattr(ranker, n)}
     return {name: value for name, value in values.items() if value is not None}
@@ -102,9 +118,22 @@ def fit_prepared(
         warnings.simplefilter("always")
         done.each = 1.0
         ranker = final_ranker(planned(name, recipe, settings, X, data.Y).fit(X, data.Y))
+        note_end_of_grid(ranker)
+        if settings.goal is not None and settings.goal.rule is not None:
+            ranker = _decided(recipe, settings, ranker).fit(X, data.Y)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"note: {name}: {message}")
-    note_end_of_grid(ranker)
     if data.label_names is not None:
         ranker.classes_ = label_array(data.label_names)
-    return Fitted(Model(ranker, preparation), time.perf_counter() - began)
+    goal = None if settings.goal is None else settings.goal.name
+    return Fitted(Model(ranker, preparation, goal), time.perf_counter() - began)
+
+
+def _decided(recipe: Recipe, settings: Settings, ranker: Any) -> MetricRanker:
+    """Return what finds the rule of the metric for the chances of rankers such as this one."""
+    goal, found = settings.goal, chosen(ranker)
+    assert goal is not None, "only a metric has a rule"
+    assert goal.rule is not None, "others need none"
+    value = found.get("C") if recipe.parameter == "C" else found.get("n_stumps")
+    again = recipe.plain(settings.weight, value, Tuning(seed=settings.seed))
+    return MetricRanker(again, metric=goal.rule, k=goal.k, random_state=settings.seed)

@@ -35,15 +35,16 @@ class Answer(NamedTuple):
 
 # A row's number, its labels, best first, and their scores.
 Ranking = tuple[int, list[Any], list[float]]
-KEY = "preparation"
+KEY, METRIC = "preparation", "metric"
 
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted ranker, and how rows of a file become its features."""
+    """A fitted ranker, how rows of a file become its features, and the metric it was made for."""
 
     ranker: Any
     preparation: Preparation
+    metric: str | None = None
 
     @classmethod
     def load(cls, path: Path, *, mmap: bool = True) -> "Model":
@@ -66,11 +67,15 @@ class Model:
             raise ModelFileError(path, str(error)) from None
         if preparation.n_features != ranker.n_features_in_:
             raise ModelFileError(path, "its ranker and its preparation have not the same features")
-        return cls(ranker, preparation)
+        metric = extra.get(METRIC)
+        if not (metric is None or type(metric) is str):
+            raise ModelFileError(path, f"its metric must be a name; got {metric!r}")
+        return cls(ranker, preparation, metric)
 
     def save(self, path: Path) -> None:
         """Write the model file, whole or not at all."""
-        save(self.ranker, path, extra={KEY: self.preparation.to_json(packed=True)})
+        extra = {KEY: self.preparation.to_json(packed=True)}
+        save(self.ranker, path, extra=extra | ({METRIC: self.metric} if self.metric else {}))
 
     @property
     def classes(self) -> NDArray[Any]:
