@@ -22,7 +22,7 @@ from deltarank.gradient_trees.kernels.histograms import CURVATURE, WIDTH
 # Rows that are worth a task of their own.
 ROWS_PER_TASK = 2048
 # Labels enter a sketch scaled by this power of their curvature, inverted: with 0 frequent labels
-# decide the splits, with 1/2 all labels count alike. In between trees rank best.
+# decide the splits, with 1/2 all labels count alike. Little hangs on it.
 SCALING = 0.25
 # A label's curvature is not taken to be less.
 LEAST_LEVEL = 1e-12
