@@ -28,8 +28,9 @@ def problem_with_chances(ranker: Any, weight: Weight = "uniform") -> tuple[str, 
 def has_probabilities(ranker: Any) -> bool:
     """Tell whether `predict_proba` is honest; raise AttributeError with the reason if it is not."""
     name = type(ranker).__name__
-    if getattr(ranker, "_form", "sets") in ("binary", "classes"):
-        raise AttributeError(f"{name} has probabilities of label sets only, not of single classes")
+    # As long as it is not fitted, it may yet be given single classes.
+    if getattr(ranker, "_form", "classes") in ("binary", "classes"):
+        raise AttributeError(f"{name} has probabilities once it is fitted to label sets")
     if (problem := problem_with_chances(ranker)) is not None:
         raise AttributeError(
             f"{name} does not estimate P(y_l = 1 | x), but *weighted* chances (marginal_weights): "

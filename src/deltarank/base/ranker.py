@@ -238,8 +238,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return P(y_l = 1 | x) of every label, shape (n, m): each on its own, not summing to 1.
 
-        There for label sets where scores estimate it: with ``weight="uniform"``, given that the row
-        has a pair to rank. Wrap other rankers in `CalibratedRanker`.
+        There once the ranker has been fitted to label sets, where scores estimate it: with
+        ``weight="uniform"``, given that the row has a pair to rank. Wrap other rankers in
+        `CalibratedRanker`.
 
         Examples
         --------
@@ -248,7 +249,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         >>> ranker = LogisticRanker(weight="uniform", C=1e6).fit(X[:3], Y[:3])
         >>> ranker.predict_proba([[0.0]]).round(2)
         array([[0.5, 0.5]])
-        >>> hasattr(LogisticRanker(), "predict_proba")
+        >>> hasattr(LogisticRanker().fit(X, Y), "predict_proba")
         False
         """
         return self.marginal_weights(X)
