@@ -24,6 +24,7 @@ from deltarank import (
 
 RANKERS = [
     LogisticRanker(),
+    LogisticRanker(weight="uniform"),  # which has probabilities
     LogisticRankerCV(Cs=[0.1, 10.0], cv=2),
     KernelLogisticRanker(gamma=0.1, C=1.0),
     KernelLogisticRanker(cv=2),
