@@ -78,9 +78,10 @@ class BoostedTreeRanker(StagedRanker):
     Attributes
     ----------
     n_trees_ : int
+        Number of trees, t.
     base_ : array of shape (m,)
         The score before the first tree.
-    roots_ : array of shape (n_trees_,)
+    roots_ : array of shape (t,)
         First node of each tree. A negative number ``~k`` stands for leaf k, here and in
         `children_`.
     features_, thresholds_, missing_left_ : arrays of shape (v,)
