@@ -610,7 +610,7 @@ class TestProcesses:
             [*command, "--rounds", "10000000", "--model", "m.delta"],
             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        # Python loses an interrupt that comes while it closes a generator, so a user presses again.
+        # Once in many runs a first interrupt went unheard, for a reason not known: pressed again.
         for _ in range(10):
             time.sleep(4)
             process.send_signal(signal.SIGINT)
