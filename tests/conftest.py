@@ -3,6 +3,7 @@
 import os
 import runpy
 import shutil
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -14,6 +15,18 @@ hypothesis.settings.register_profile(
     "deltarank", deadline=None, max_examples=60, derandomize=True, print_blob=True
 )
 hypothesis.settings.load_profile("deltarank")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def as_in_a_terminal():
+    """Hear Ctrl-C here and in what tests start.
+
+    A shell without job control starts background jobs with interrupts ignored, which every process
+    below them inherits: a test that sends one would wait for ever.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

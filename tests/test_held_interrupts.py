@@ -12,14 +12,6 @@ from deltarank.core.interrupts import held_interrupts
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
-@pytest.fixture(autouse=True)
-def as_in_a_terminal():
-    """Take interrupts as Python does, which a shell's background jobs are started without."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def call_back_from_c(action):
     """Run an action as threadpoolctl does when it looks for libraries: called from C."""
     array = (ctypes.c_int * 2)(2, 1)
