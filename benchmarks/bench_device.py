@@ -17,7 +17,7 @@ from deltarank import AdaBoostRanker, LogisticRankerCV, rank_loss
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.threads import n_threads
 from deltarank.core.weights import instance_weights
-from deltarank.linear.fit import Options, solve_blocks, to_solution
+from deltarank.linear.fit import SOLUTIONS, Options, solve_blocks
 from deltarank.linear.objective import Objective
 from deltarank.linear.rows.place import place
 from deltarank.linear.solvers.precision import Precision
@@ -77,7 +77,7 @@ def fit(name, X, labels, C, repeats, n_checked=4):
     for _ in range(scaled(repeats)):
         placing, data = synchronised(lambda: _placed(X, labels, weights, C))
         work = _counted(data)
-        solve = partial(solve_blocks, data, Options(TOL, 500), to_solution)
+        solve = partial(solve_blocks, data, Options(TOL, 500), SOLUTIONS)
         solving, solution = synchronised(solve)
         if best is None or placing + solving < best[0] + best[1]:
             best = placing, solving, dict(work)

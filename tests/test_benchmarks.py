@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_a_script_hands_its_sections_to_run_sections(script):
         f"end {script} in: if __name__ == '__main__': run_sections(first, second), functions of it "
         "that print tables, with sizes that go through scaled(); see benchmarks/measure.py"
     )
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_finds_all_that_it_imports(script):
+    try:
+        import_module(Path(script).stem)
+    except measure.LeftOut as lacking:
+        pytest.skip(str(lacking))
 
 
 @pytest.mark.slow
