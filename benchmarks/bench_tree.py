@@ -299,7 +299,11 @@ def _write(path, X, Y):
 BONSAI = {"cluster_k": 100, "cluster_balanced": False, "max_depth": 3, "min_branch_size": 100}
 PEERS = {
     "DeltaRank": deltarank,
+    "DeltaRank, squared hinge": partial(deltarank, loss="squared_hinge"),
     "DeltaRank, nine trees": partial(deltarank, n_trees=9, arity=128, leaf_size=32),
+    "DeltaRank, nine trees, squared hinge": partial(
+        deltarank, n_trees=9, arity=128, leaf_size=32, loss="squared_hinge"
+    ),
     "omikuji, Parabel-like": omikuji,
     "omikuji, Bonsai-like": partial(omikuji, **BONSAI),
     "napkinXC, PLT": napkinxc,

@@ -15,6 +15,7 @@ from scipy import sparse
 from deltarank.core import threads
 from deltarank.core.arrays import with_narrow_places
 from deltarank.core.labels import LabelSets, label_sets
+from deltarank.core.losses import LOSSES
 from deltarank.core.progress import progress
 from deltarank.linear import fit as linear
 from deltarank.linear.checkpoint import Checkpoint
@@ -33,6 +34,10 @@ LARGEST_C = 1e30
 # Families solved together and kept together: few enough that a fit can be interrupted, tells how
 # far it is, and loses little when it is killed.
 FAMILIES_PER_BLOCK = 16
+# What scores of a loss are multiplied by, so that the logistic function stands in for the inverse
+# of its link. Of the squared hinge that is (1 + s) / 2: at 3 s it is never more than .07 away
+# between the margins, and beyond them it still tells scores apart.
+SHARPNESS = {"logistic": 1.0, "squared_hinge": 3.0}
 # Rows of which more than this share is not zero are handled as dense.
 DENSE_SHARE = 0.25
 
@@ -40,6 +45,7 @@ DENSE_SHARE = 0.25
 class Options(NamedTuple):
     """How problems are solved: see `LabelTreeRanker`; `of_groups` is its `inner_C`."""
 
+    loss: str
     C: float
     of_groups: float
     penalize_intercept: bool
@@ -221,7 +227,8 @@ class _Problems(NamedTuple):
         with np.errstate(over="ignore"):
             scaled = np.minimum(Cs * np.square(rows.scale), LARGEST_C).astype(np.float32)
         intercept_Cs = np.where(options.penalize_intercept, Cs, np.inf).astype(np.float32)
-        limits = (intercept_Cs, options.tol, min(options.max_iter, linear.PATIENCE))
+        epochs = min(options.max_iter, linear.PATIENCE)
+        limits = (intercept_Cs, options.tol, epochs, options.loss == "squared_hinge")
         features, coef, intercepts, n_epochs, gaps = ascend_siblings(
             rows.matrix, rows.n_features, own, rows.weights, self._signs(family), scaled, limits,
             first + 1,
@@ -229,7 +236,7 @@ class _Problems(NamedTuple):
         if gaps.max() > options.tol and options.max_iter > linear.PATIENCE:
             return None
         n_iter = np.full(width, n_epochs)
-        return *self._kept(features, coef, width), intercepts[:width], n_iter, gaps[:width]
+        return *self._kept(features, coef, intercepts[:width]), n_iter, gaps[:width]
 
     def descend(self, family: _Family) -> tuple[Array, ...]:
         """Solve siblings by the solvers of linear rankers."""
@@ -244,7 +251,8 @@ class _Problems(NamedTuple):
         Cs = self._Cs(family)
         for C in np.unique(Cs):
             lanes = np.flatnonzero(Cs == C)
-            local = LocalRows(X, label_sets(signs[:, lanes] > 0), weights)
+            loss = LOSSES[options.loss]
+            local = LocalRows(X, label_sets(signs[:, lanes] > 0), weights, loss=loss)
             objective = Objective(local, C=C, penalize_intercept=options.penalize_intercept)
             solution = linear.solve(objective, np.arange(len(lanes)), limits)
             found, intercept[lanes] = objective.to_features(solution.point)
@@ -252,7 +260,7 @@ class _Problems(NamedTuple):
             n_iter[lanes], converged[lanes] = solution.n_iter, solution.converged
         # These solvers estimate the gap, and tell whether it is below what was asked for.
         gaps = np.where(converged, 0.0, np.inf)
-        return *self._kept(features, coef, width), intercept, n_iter, gaps
+        return *self._kept(features, coef, intercept), n_iter, gaps
 
     def _Cs(self, family: _Family) -> Array:  # noqa: N802  C is the parameter's name
         is_label = self.is_label[family.first : family.end]
@@ -261,7 +269,10 @@ class _Problems(NamedTuple):
     def _signs(self, family: _Family) -> Array:
         return family_signs(family.rows, *self.of_nodes, family.first, family.end, LANES)
 
-    def _kept(self, features: Array, coef: Array, width: int) -> tuple[Array, Array, Array]:
-        """Return the coefficients to keep, for rows as they were given."""
-        counts, indices, values = kept_coefficients(features, coef, width, self.options.prune)
-        return counts, indices, (values / self.rows.scale).astype(np.float32)
+    def _kept(self, features: Array, coef: Array, intercepts: Array) -> tuple[Array, ...]:
+        """Return the coefficients to keep, for rows as they were given, and intercepts."""
+        sharpness, prune = SHARPNESS[self.options.loss], self.options.prune
+        kept = kept_coefficients(features, coef, len(intercepts), prune / sharpness)
+        counts, indices, values = kept
+        values = (values * (sharpness / self.rows.scale)).astype(np.float32)
+        return counts, indices, values, sharpness * intercepts

@@ -24,6 +24,8 @@ from deltarank.trees.paths import Paths
 from deltarank.trees.tree import Forest, from_hierarchy, number_nodes
 
 Array = NDArray[Any]
+# Chosen on training rows of EUR-Lex.
+DEFAULT_C = {"logistic": 60.0, "squared_hinge": 3.0}
 # Where more than this share of all labels is wanted, scores of all are quicker than a search.
 MOST_SEARCHED = 0.1
 # Rows searched at a time: few enough that a search can be interrupted and tells how far it is.
@@ -47,8 +49,9 @@ class LabelTreeRanker(Ranker):
 
     Parameters
     ----------
-    C : float
-        Inverse of the penalty's strength at the nodes of single labels, as in scikit-learn.
+    C : float, optional
+        Inverse of the penalty's strength at the nodes of single labels, as in scikit-learn; by
+        default 60 for the logistic loss and 3 for the squared hinge.
     inner_C : float, optional
         That at the nodes of groups; by default a sixth of C, for errors there reach all labels
         below.
@@ -67,13 +70,20 @@ class LabelTreeRanker(Ranker):
         Most children of a node of clusters.
     leaf_size : int
         Most labels under one node of clusters.
+    loss : {"logistic", "squared_hinge"}
+        What nodes minimise. "logistic" estimates chances, and its ranking is consistent.
+        "squared_hinge" stops caring about rows that are clearly on their side: it often gets more
+        of the first few labels right, and its coefficients are sparser, but labels far down are in
+        a worse order. Its scores are tripled, and the logistic function of them stands in for a
+        chance.
     penalize_intercept : bool
         Penalise intercepts like coefficients. Without, a node of few rows may trust them too much.
     prune : float, optional
         Leave out coefficients smaller than this in size, as they would be if rows had a root mean
         square length of about 1; None keeps all.
     tol : float
-        Stop when the duality gaps of siblings are below this share of their objectives.
+        Stop when the duality gaps of siblings are below this share of their objectives. Nodes with
+        a very large C are solved by passes over their rows, where the gap is an estimate.
     max_iter : int
         Most epochs, or passes, over the rows of a node.
     random_state : int, generator or None
@@ -125,13 +135,14 @@ class LabelTreeRanker(Ranker):
     def __init__(
         self,
         *,
-        C: float = 60.0,
+        C: float | None = None,
         inner_C: float | None = None,
         weight: Weight = "rank",
         n_trees: int = 3,
         tree: str | Mapping[Any, Any] = "clusters",
         arity: int = 64,
         leaf_size: int = 64,
+        loss: str = "logistic",
         penalize_intercept: bool = True,
         prune: float | None = 0.3,
         tol: float = 0.1,
@@ -146,6 +157,7 @@ class LabelTreeRanker(Ranker):
         self.tree = tree
         self.arity = arity
         self.leaf_size = leaf_size
+        self.loss = loss
         self.penalize_intercept = penalize_intercept
         self.prune = prune
         self.tol = tol
@@ -181,8 +193,11 @@ class LabelTreeRanker(Ranker):
             raise ValueError(f"arity must be at least 2; got {self.arity!r}")
         if not isinstance(self.tree, Mapping):
             choose({"clusters": None, "flat": None}, self.tree, "tree")
-        C = positive_number(self.C, "C")
+        C = choose(DEFAULT_C, self.loss, "loss")
+        if self.C is not None:
+            C = positive_number(self.C, "C")
         return Options(
+            loss=self.loss,
             C=C,
             of_groups=C / 6 if self.inner_C is None else positive_number(self.inner_C, "inner_C"),
             penalize_intercept=bool(self.penalize_intercept),

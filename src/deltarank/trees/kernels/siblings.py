@@ -1,9 +1,10 @@
 """Dual coordinate ascent for siblings of a tree at once: they share rows, so they share the words.
 
 As in `deltarank.linear.kernels.dual` every cell (row i of one problem) has a dual variable a_i, the
-size of its residual, held as the logit of its share of the row's weight; coefficients are
-``C sum a_i y_i x_i``, and one row after the other gets its best dual variables. Here a row's cells
-of all siblings move together, one per lane.
+size of its residual; coefficients are ``C sum a_i y_i x_i``, and one row after the other gets its
+best dual variables. Here a row's cells of all siblings move together, one per lane. For the
+logistic loss a dual variable is held as the logit of its share of the row's weight; for the squared
+hinge it is held as it is, and its best value has a closed form.
 
 The intercept is ``center + give sum a_i y_i``. Where it is penalised like a coefficient, `give` is
 C and the centre zero. Without a penalty it is held near a centre as by a spring, and the centre
@@ -16,7 +17,7 @@ from deltarank.core.compiling import njit
 from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit
 from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
-ZERO, HALF, ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
+ZERO, HALF, ONE, TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
 # The logit of a dual variable that is still zero.
 UNTOUCHED = np.float32(-87.0)
 # Newton's steps for a cell, each without a branch. What they leave is put right in the next epoch.
@@ -44,7 +45,7 @@ def _sigmoid(t):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _step(of_row, Cs, gives, sums, factors, gains):
+def _logistic_step(of_row, Cs, gives, sums, factors, gains):
     """Take a row's cells to their best dual variables; return what the objectives gain at most.
 
     Writes what is to be added to its words' coefficients, times their values.
@@ -76,7 +77,34 @@ def _step(of_row, Cs, gives, sums, factors, gains):
         gains[c] = HALF * moved * moved / bend
         sums[0, c] += gains[c]
         sums[1, c] += limit * (max(-margin, ZERO) + log1p_unit(exp_negative(-abs(margin))))
-        sums[2, c] += bend
+    total = ZERO
+    for c in range(LANES):
+        total += gains[c]
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+def _hinge_step(of_row, Cs, gives, sums, factors, gains):
+    """Take a row's cells to their best dual variables under the squared hinge loss.
+
+    Writes and returns what `_logistic_step` does. With r the margin that the other rows alone would
+    give, the best a solves ``a = 2 weight max(0, 1 - r - own a)``. What a cell may gain is its part
+    of the duality gap, ``weight (hinge - a / (2 weight))^2`` where the hinge is positive.
+    """
+    scores, signs, duals, weight, norm = of_row
+    for c in range(LANES):
+        sign, old, own = np.float32(signs[c]), duals[c], Cs[c] * norm + gives[c]
+        limit = TWO * weight * sign * sign
+        margin = sign * scores[c]
+        new = max(ZERO, limit * (ONE - margin + own * old) / (ONE + limit * own))
+        hinge = max(ZERO, ONE - margin)
+        duals[c] = new
+        factors[c] = Cs[c] * sign * (new - old)
+        lacking = old - limit * hinge
+        unused = old * max(ZERO, margin - ONE)
+        gains[c] = HALF * lacking * lacking / max(limit, LEAST_BEND) + unused
+        sums[0, c] += gains[c]
+        sums[1, c] += HALF * limit * hinge * hinge
     total = ZERO
     for c in range(LANES):
         total += gains[c]
@@ -133,8 +161,9 @@ def ascend_siblings(matrix, n_features, rows, weights, signs, Cs, how, seed):
     signs : ndarray of int8, shape (n, LANES)
         1 for relevant cells, else -1; 0 in lanes without a problem, which then stay at zero.
     Cs : ndarray of float32, shape (LANES,)
-    how : tuple (intercept_Cs, tol, max_epochs)
-        C of the intercepts, infinite if they have no penalty; the relative duality gap to stop at.
+    how : tuple (intercept_Cs, tol, max_epochs, is_hinge)
+        C of the intercepts, infinite if they have no penalty; the relative duality gap to stop at;
+        whether the loss is the squared hinge, else it is the logistic one.
     seed : int
         Of the order in which rows are taken.
 
@@ -148,18 +177,18 @@ def ascend_siblings(matrix, n_features, rows, weights, signs, Cs, how, seed):
     gaps : ndarray of float32, shape (LANES,)
         Relative duality gaps as the last epoch found them.
     """
-    intercept_Cs, tol, max_epochs = how
+    intercept_Cs, tol, max_epochs, is_hinge = how
     starts, indices, values, features, norms = _own_words(matrix, rows, n_features)
     n = rows.shape[0]
     coef, intercepts = np.zeros((features.shape[0], LANES), np.float32), np.zeros(LANES, np.float32)
-    logits = np.full((n, LANES), UNTOUCHED, np.float32)
+    duals = np.full((n, LANES), ZERO if is_hinge else UNTOUCHED, np.float32)
     scores, factors = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
-    sums, gaps = np.empty((3, LANES), np.float32), np.empty(LANES, np.float32)
+    sums, gaps = np.empty((2, LANES), np.float32), np.empty(LANES, np.float32)
     masses, gives = np.zeros(LANES, np.float32), intercept_Cs.copy()
     centers, moves = np.zeros(LANES, np.float32), np.zeros((3, LANES))
     is_free = np.isinf(intercept_Cs[0])
     if is_free:
-        _hold(rows, weights, signs, gives, centers, moves)
+        _hold(rows, weights, signs, is_hinge, gives, centers, moves)
     order, n_epochs = np.arange(n), 0
     gains = np.empty(LANES, np.float32)
     row_gains, n_taken, n_narrow = np.empty(n, np.float32), n, 0
@@ -176,8 +205,11 @@ def ascend_siblings(matrix, n_features, rows, weights, signs, Cs, how, seed):
             for c in range(LANES):
                 scores[c] = centers[c] + gives[c] * masses[c]
             add_scores(coef, indices, values, starts[k], starts[k + 1], scores)
-            of_row = (scores, signs[k], logits[k], weights[rows[k]], norms[k])
-            row_gains[k] = _step(of_row, Cs, gives, sums, factors, gains)
+            of_row = (scores, signs[k], duals[k], weights[rows[k]], norms[k])
+            if is_hinge:
+                row_gains[k] = _hinge_step(of_row, Cs, gives, sums, factors, gains)
+            else:
+                row_gains[k] = _logistic_step(of_row, Cs, gives, sums, factors, gains)
             add_row(coef, indices, values, starts[k], starts[k + 1], factors)
             for c in range(LANES):
                 masses[c] += factors[c] / Cs[c]
@@ -224,7 +256,7 @@ def _settle(coef, Cs, sums, penalties, gaps):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _hold(rows, weights, signs, gives, centers, moves):
+def _hold(rows, weights, signs, is_hinge, gives, centers, moves):
     """Hold intercepts by springs near the scores of constant chances, the shares of relevant cells.
 
     `moves` gets how stiff the whole problem is along the intercept, which two moves will tell, and
@@ -239,7 +271,7 @@ def _hold(rows, weights, signs, gives, centers, moves):
         share = min(max(relevant / total, SMALLEST_SHARE), 1 - SMALLEST_SHARE)
         spring = STIFFNESS * max(total * share * (1 - share), LEAST_CURVATURE)
         gives[c], moves[0, c] = 1 / spring, spring / LONGEST_MOVE
-        centers[c] = np.log(share / (1 - share))
+        centers[c] = 2 * share - 1 if is_hinge else np.log(share / (1 - share))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
