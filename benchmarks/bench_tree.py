@@ -55,7 +55,8 @@ def eurlex():
 def gutenberg():
     """Subject headings of books from titles, authors and shelves: 35,008 labels in training."""
     _compare("Gutenberg, subject headings", _gutenberg, {
-        name: PEERS[name] for name in ("DeltaRank", "omikuji, Parabel-like")
+        name: PEERS[name]
+        for name in ("DeltaRank", "DeltaRank, squared hinge", "omikuji, Parabel-like")
     })  # fmt: skip
 
 
