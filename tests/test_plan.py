@@ -53,6 +53,39 @@ def test_long_fits_are_announced_with_what_a_sample_of_labels_took(capsys, monke
     assert "120 rows, 4 features, 6 labels: this will take about 7 minutes and " in told
 
 
+def wide_text(n_labels=300, n_features=20_000):
+    words = sparse.random_array((200, n_features), density=0.002, rng=RNG, format="csr")
+    tags = sparse.random_array((200, n_labels), density=0.01, rng=RNG, format="csr")
+    return words, (tags > 0).astype(int)
+
+
+def test_small_coefficients_are_left_out_where_all_would_take_much(capsys):
+    words, tags = wide_text()
+    assert plan.WORTH_PRUNING < 8 * 20_000 * 300
+    for settings in (Settings(), Settings(C=10.0)):
+        ranker = plan.planned("logistic", RECIPES["logistic"], settings, words, tags)
+        assert ranker.prune == plan.PRUNE
+        assert "45.8 MB" in capsys.readouterr().err
+    kept = plan.planned("logistic", RECIPES["logistic"], Settings(C=10.0, prune=0.0), words, tags)
+    assert kept.prune is None
+    given = plan.planned("logistic", RECIPES["logistic"], Settings(prune=0.3), words, tags)
+    assert given.prune == 0.3
+    few = plan.planned("logistic", RECIPES["logistic"], Settings(), words, tags[:, :20])
+    dense = plan.planned("logistic", RECIPES["logistic"], Settings(C=1.0), X, Y)
+    assert few.prune is dense.prune is None
+    assert capsys.readouterr().err == ""
+
+
+def test_the_memory_that_is_told_is_that_of_the_coefficients_that_are_kept():
+    words, tags = wide_text()
+    _, of_all = plan._measured(words, tags, 10.0, None)
+    _, of_some = plan._measured(words, tags, 10.0, 0.3)
+    assert of_all == 300 * 20_000 * 8
+    ranker = plan.LogisticRanker(C=10.0, weight=plan._alike, prune=0.3).fit(words, tags)
+    assert of_some == pytest.approx(plan._bytes_of(ranker.coef_), rel=0.5)
+    assert of_some < of_all / 10
+
+
 def test_the_sample_counts_rows_without_its_labels_and_holds_frequent_and_rare_labels(monkeypatch):
     seen = []
 
@@ -63,7 +96,7 @@ def test_the_sample_counts_rows_without_its_labels_and_holds_frequent_and_rare_l
 
     monkeypatch.setattr(plan, "LogisticRanker", Watched)
     monkeypatch.setattr(plan, "SAMPLED_LABELS", 2)
-    plan._measured_seconds(X, Y, 1.0)
+    plan._measured(X, Y, 1.0, None)
     frequencies = np.asarray(Y.sum(axis=0)).ravel()
     assert set(seen[-1][0]) == {frequencies.max(), frequencies.min()}
     assert (plan._alike(Y) == 1).all()

@@ -35,6 +35,7 @@ def fit(
     ignore: options.Ignore = None,
     min_count: options.MinCount = 1,
     max_labels: options.MaxLabels = None,
+    prune: options.Prune = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     memory: options.Memory = None,
@@ -81,7 +82,7 @@ def fit(
         min_count,
         max_labels,
     )
-    settings = Settings(tune, penalty, rounds, weight, seed).made_for(metric)
+    settings = Settings(tune, penalty, rounds, weight, seed, prune).made_for(metric)
     recipe = find_recipe(ranker or "logistic", settings)
     if dry_run:
         show(column_rows(*read_training(data, reading, seed=seed)), "columns")

@@ -72,6 +72,16 @@ Penalty = Annotated[
         "--C", help="Inverse of the penalty's strength (logistic, kernel, label-tree, pairwise)."
     ),
 ]
+Prune = Annotated[
+    float | None,
+    typer.Option(
+        "--prune",
+        min=0,
+        help="Leave out coefficients smaller than this, 0 none; by default 0.05 where the model of "
+        "sparse rows, such as text, would be large (logistic).",
+        show_default=False,
+    ),
+]
 Rounds = Annotated[
     int | None, typer.Option(min=1, help="Stumps (adaboost...), trees or updates (lllr).")
 ]

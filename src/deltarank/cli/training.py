@@ -28,6 +28,7 @@ class Settings:
     rounds: int | None = None
     weight: Any = "rank"
     seed: int = 0
+    prune: float | None = None
     goal: Goal | None = None
 
     def made_for(self, metric: str | None) -> "Settings":
@@ -51,6 +52,8 @@ def find_recipe(name: str, settings: Settings) -> Recipe:
         raise typer.BadParameter(f"--{other} is not for {name}, which has --{recipe.parameter}")
     if settings.tune and getattr(settings, recipe.parameter) is not None:
         raise typer.BadParameter(f"--tune chooses --{recipe.parameter}: give only one of the two")
+    if settings.prune is not None and name != "logistic":
+        raise typer.BadParameter(f"--prune is for logistic, not for {name}")
     if settings.tune is False and name == "kernel":
         raise typer.BadParameter(
             "--no-tune is not for kernel, whose width is chosen by cross-validation in any case"
