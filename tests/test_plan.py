@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from deltarank.cli import main, plan
 from deltarank.cli.training import Settings
@@ -55,6 +56,7 @@ def test_long_fits_are_announced_with_what_a_sample_of_labels_took(capsys, monke
 
 def wide_text(n_labels=300, n_features=20_000):
     words = sparse.random_array((200, n_features), density=0.002, rng=RNG, format="csr")
+    words = normalize(words)
     tags = sparse.random_array((200, n_labels), density=0.01, rng=RNG, format="csr")
     return words, (tags > 0).astype(int)
 
@@ -66,6 +68,9 @@ def test_small_coefficients_are_left_out_where_all_would_take_much(capsys):
         ranker = plan.planned("logistic", RECIPES["logistic"], settings, words, tags)
         assert ranker.prune == plan.PRUNE
         assert "45.8 MB" in capsys.readouterr().err
+    long = plan.planned("logistic", RECIPES["logistic"], Settings(C=0.1), 10 * words, tags)
+    assert long.prune == plan.PRUNE / 10
+    assert "coefficients below 0.005 are" in capsys.readouterr().err
     kept = plan.planned("logistic", RECIPES["logistic"], Settings(C=10.0, prune=0.0), words, tags)
     assert kept.prune is None
     given = plan.planned("logistic", RECIPES["logistic"], Settings(prune=0.3), words, tags)
@@ -84,6 +89,19 @@ def test_the_memory_that_is_told_is_that_of_the_coefficients_that_are_kept():
     ranker = plan.LogisticRanker(C=10.0, weight=plan._alike, prune=0.3).fit(words, tags)
     assert of_some == pytest.approx(plan._bytes_of(ranker.coef_), rel=0.5)
     assert of_some < of_all / 10
+
+
+def test_a_search_is_told_to_take_the_memory_of_its_scores(capsys, monkeypatch):
+    monkeypatch.setattr(plan, "WORTH_SAYING", 0)
+    monkeypatch.setattr(plan, "LONGEST_SEARCH", np.inf)
+    monkeypatch.setattr(plan.memory, "in_words", str)
+    monkeypatch.setattr(plan.memory, "in_use", lambda: 0)
+    monkeypatch.setattr(plan, "_measured", lambda *_: (1.0, 0.0))
+    held = []
+    for settings in (Settings(C=1.0), Settings()):
+        planned(settings)
+        held.append(float(capsys.readouterr().err.split(" and ")[-1].split()[0]))
+    assert held[1] - held[0] == 8 * len(plan.DEFAULT_CS) * 120 * 6
 
 
 def test_the_sample_counts_rows_without_its_labels_and_holds_frequent_and_rare_labels(monkeypatch):

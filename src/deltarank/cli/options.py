@@ -77,8 +77,8 @@ Prune = Annotated[
     typer.Option(
         "--prune",
         min=0,
-        help="Leave out coefficients smaller than this, 0 none; by default 0.05 where the model of "
-        "sparse rows, such as text, would be large (logistic).",
+        help="Leave out coefficients smaller than this, 0 none; by default 0.05 over the mean "
+        "length of a row where the model of sparse rows, such as text, would be large (logistic).",
         show_default=False,
     ),
 ]
