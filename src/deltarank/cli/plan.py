@@ -23,8 +23,8 @@ LONGEST_SEARCH = 240
 WORTH_SAYING, SAMPLED_LABELS = 10, 64
 # Labels beyond which a tree is fitted unless another ranker was asked for.
 MOST_WITHOUT_TREE = 5_000
-# Where coefficients of sparse rows would take more bytes, those below this size over the mean length
-# of a row are left out. On questions to librarians, 569 and 4,247 tags, that kept 2 to 22 % of the
+# Where coefficients of sparse rows would take more bytes, those below this over the mean length of
+# a row are left out. On questions to librarians, 569 and 4,247 tags, that kept 2 to 22 % of the
 # coefficients and moved no measure on held-out rows by more than .002.
 WORTH_PRUNING, PRUNE = 2**24, 0.05
 # What a shorter search looks at.
