@@ -379,7 +379,7 @@ MISTAKES = [
     ("jsonl", '{"a": 1, "a": 2}\n', {"labels": "a"}, "line 1: a name occurs twice in an object"),
     ("jsonl", '{"a": 1}\n\n{"a": 2}\n', {"labels": "a"}, "line 2: an empty line among the rows"),
     ("jsonl", '{"a": 1, "l": ["x", {}]}\n', {"labels": "l"}, "column 'l': each label must .*{}"),
-    ("jsonl", '{"a": [1], "l": ["x"]}\n', {"labels": "l"}, r"column 'a': a number is wanted"),
+    ("jsonl", '{"a": {"b": 1}, "l": ["x"]}\n', {"labels": "l"}, r"column 'a': a number is wanted"),
     ("jsonl", '{"a": Infinity, "l": ["x"]}\n', {"labels": "l"}, "a number must be finite"),
     ("jsonl", '{"a": ' + "[" * 100_000 + "\n", {"labels": "l"}, "line 1.*not (readable )?JSON"),
     ("jsonl", '{"a": ' + "9" * 9000 + ', "l": ["x"]}\n', {"labels": "l"}, "not readable JSON"),

@@ -1,4 +1,4 @@
-"""Columns of a table become features: numbers as they are, categories as 0 and 1, text as TF-IDF.
+"""Columns of a table become features: numbers, vectors, categories as 0 and 1, text as TF-IDF.
 
 A fitted encoder is plain data. It goes into a model file as JSON and does the same to new rows,
 also to rows with categories or words it has never seen.
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from deltarank.core.choices import choose
-from deltarank.datasets.readers.cells import as_cells, as_numbers, categories, guess_kind
+from deltarank.datasets.readers.cells import as_cells, as_numbers, categories
+from deltarank.datasets.readers.kinds import guess_kind
 from deltarank.datasets.text.column import TextColumn
+from deltarank.datasets.vectors import VectorColumn
 
 # More columns of 0 and 1 than this are kept sparse.
 MOST_DENSE_CATEGORIES = 100
@@ -76,10 +78,12 @@ class CategoryColumn:
         return sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
 
 
-Column = NumberColumn | CategoryColumn | TextColumn
+Column = NumberColumn | CategoryColumn | TextColumn | VectorColumn
 KINDS: dict[str, type[Column]] = {
-    column.kind: column for column in (NumberColumn, CategoryColumn, TextColumn)
+    column.kind: column for column in (NumberColumn, CategoryColumn, TextColumn, VectorColumn)
 }
+# Columns that hold arrays, which a model file takes as they are.
+WITH_ARRAYS = (TextColumn, VectorColumn)
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ class Encoder:
         return [
             {
                 "kind": column.kind,
-                **(column.to_json(packed) if isinstance(column, TextColumn) else asdict(column)),
+                **(column.to_json(packed) if isinstance(column, WITH_ARRAYS) else asdict(column)),
             }
             for column in self.columns
         ]
@@ -207,9 +211,9 @@ def _column_from_json(entry: Any) -> Column:
         key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
     }
     kind, name = choose(KINDS, fields.pop("kind", None), "kind"), fields.pop("name")
-    if kind is TextColumn:
+    if kind in WITH_ARRAYS:
         try:
-            return TextColumn.from_json(name, fields)
+            return kind.from_json(name, fields)
         except (TypeError, ValueError) as error:
             raise ValueError(f"column {name!r} of an encoder is damaged: {error}") from None
     wanted = {field.name for field in dataclasses.fields(kind)}

@@ -10,6 +10,7 @@ from scipy import sparse
 from deltarank.core.caching import cached_property
 from deltarank.datasets import Encoder, Preparation
 from deltarank.datasets.readers.cells import CellError
+from deltarank.datasets.vectors import VectorColumn
 from deltarank.serving.single_row import SingleRow
 
 _SCALARS = (str, int, float, bool, type(None))
@@ -136,6 +137,7 @@ class Reader:
 def _check_columns(encoder: Encoder, items: Sequence[Any]) -> None:
     """Refuse items that lack a column, or hold what is no cell."""
     names = [column.name for column in encoder.columns]
+    vectors = {column.name for column in encoder.columns if isinstance(column, VectorColumn)}
     for i, item in enumerate(items):
         if not isinstance(item, dict):
             raise ItemError(
@@ -144,9 +146,11 @@ def _check_columns(encoder: Encoder, items: Sequence[Any]) -> None:
         for name in names:
             if name not in item:
                 raise ItemError(f"items[{i}] has no column {name!r}; null stands for a missing one")
-            if not isinstance(item[name], _SCALARS):
+            takes = (list, type(None)) if name in vectors else _SCALARS
+            if not isinstance(item[name], takes):
+                wanted = "a list of numbers" if name in vectors else "text, a number"
                 raise ItemError(
-                    f"items[{i}], column {name!r}: text, a number or null is wanted; "
+                    f"items[{i}], column {name!r}: {wanted} or null is wanted; "
                     f"got {_kind(item[name])}"
                 )
 

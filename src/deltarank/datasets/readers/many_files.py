@@ -10,9 +10,9 @@ import numpy as np
 
 from deltarank.core.choices import choose
 from deltarank.datasets.data import Data
-from deltarank.datasets.readers.cells import guess_kind
 from deltarank.datasets.readers.errors import DataFileError
 from deltarank.datasets.readers.formats import BLOCK_BYTES, detect_format
+from deltarank.datasets.readers.kinds import guess_kind
 from deltarank.datasets.readers.label_columns import marked_columns, obvious_column
 from deltarank.datasets.readers.table_files import TABLES, Table
 from deltarank.datasets.readers.tables import read_table
@@ -139,7 +139,8 @@ def _text_columns(table: Table, options: dict[str, Any]) -> list[str]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Return cells of all blocks as one column: an array where all are numbers."""
-    if parts and all(isinstance(part, np.ndarray) for part in parts):
+    """Return cells of all blocks as one column: an array where all are numbers or like vectors."""
+    shapes = {part.shape[1:] if isinstance(part, np.ndarray) else None for part in parts}
+    if len(shapes) == 1 and None not in shapes:
         return np.concatenate(parts)
     return [cell for part in parts for cell in part]

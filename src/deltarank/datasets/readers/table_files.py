@@ -287,8 +287,27 @@ def _arrow_cells(column: Any) -> list[Any] | NDArray[Any]:
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     if is_number and column.null_count == 0:
         return np.asarray(column.to_numpy())
+    if column.null_count == 0 and (vectors := _vectors(column)) is not None:
+        return vectors
     cells: list[Any] = column.to_pylist()
     return cells
+
+
+def _vectors(column: Any) -> NDArray[Any] | None:
+    """Return lists of as many numbers each as one array (n, d); None for any other column."""
+    import pyarrow.compute as compute
+    import pyarrow.types as types
+
+    kind = column.type
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not is_list or not types.is_floating(kind.value_type) or not len(column):
+        return None
+    widths, numbers = compute.list_value_length(column), compute.list_flatten(column)
+    limits = compute.min_max(widths).as_py()
+    if limits["min"] != limits["max"] or not limits["min"] or numbers.null_count:
+        return None
+    found = np.asarray(numbers.to_numpy()).reshape(len(column), limits["min"])
+    return found.astype(np.float32) if found.dtype == np.float16 else found
 
 
 TABLES: dict[str, Tables] = {

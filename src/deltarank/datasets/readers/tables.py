@@ -120,7 +120,10 @@ def read_table(
     column = labels if isinstance(labels, str) else None
     try:
         if column is not None:
-            sets = from_lists(column, table.columns[column], separator, label_names)
+            cells = table.columns[column]
+            # Lists of as many numbers each come as one array.
+            cells = cells.tolist() if isinstance(cells, np.ndarray) and cells.ndim == 2 else cells
+            sets = from_lists(column, cells, separator, label_names)
         else:
             sets = LabelLists(_from_marks(table, marked), tuple(marked), None, ())
         if encoder is None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from deltarank.datasets.readers.cells import as_cells, known
+from deltarank.datasets.vectors import is_vector
 
 _NAMED = re.compile(r"(?:.*[ _.-])?(?:id|uuid|guid|isbn|issn|doi|url|uri)|index|unnamed: 0", re.I)
 # Of fewer rows nothing can be told: in three rows most columns have three values.
@@ -36,7 +37,7 @@ def reason_to_leave_out(name: str, cells: Any) -> str | None:
         return None
     if all(_is_date(cell) for cell in present):
         return "dates"
-    if any(isinstance(cell, list | tuple | dict) for cell in present):
+    if any(isinstance(cell, list | tuple | dict) for cell in present) or is_vector(present[0]):
         return None
     if len(set(present)) > _DISTINCT_SHARE * len(as_cells(cells)) and (
         _NAMED.fullmatch(name.strip()) or _are_codes(present) or _count_rows(present)
