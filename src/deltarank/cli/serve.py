@@ -38,7 +38,10 @@ def serve(
     ] = None,
     vocabulary: Annotated[
         Path | None,
-        typer.Option(help="Addresses and names of subjects for Annif: <address>, tab, name."),
+        typer.Option(
+            help="Addresses and names of subjects for Annif: SKOS (.ttl, .nt, .rdf, .xml), or "
+            "lines of <address>, tab, name."
+        ),
     ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Most items per request.")] = 1000,
     max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes per request.")] = 1 << 20,
