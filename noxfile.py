@@ -36,7 +36,8 @@ def _everything() -> Path:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     install = [str(folder / "bin" / "pip"), "install", "--quiet"]
     subprocess.run([*install, TORCH], check=True)
-    subprocess.run([*install, "-e", ".[dev,docs,torch]", "torchmetrics"], check=True, cwd=ROOT)
+    everything = ["-e", ".[dev,docs,torch,mlflow,hub]", "torchmetrics"]
+    subprocess.run([*install, *everything], check=True, cwd=ROOT)
     return folder / "bin"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 COMMAND = Path(sys.executable).with_name("deltarank")
 # Libraries that only extras bring.
-EXTRAS = ("matplotlib", "onnx", "fastapi", "pyarrow", "pooch", "torch", "dask")
+EXTRAS = ("matplotlib", "onnx", "fastapi", "pyarrow", "pooch", "torch", "dask", "mlflow")
 
 WORKING = [
     "datasets example > recipes.csv",
@@ -36,6 +36,7 @@ WANTING = {
 IMPORTS = {
     "import deltarank; [getattr(deltarank, name) for name in deltarank.__all__]": None,
     "import deltarank.torch": "torch",
+    "import deltarank.mlflow": "mlflow",
     "from deltarank import LogisticRanker as R; R(device='cuda').fit([[0.], [1.]], [{0}, {1}])": (
         "gpu"
     ),

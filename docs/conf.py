@@ -11,6 +11,8 @@ from sphinx.ext import autosummary
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+import landing  # noqa: E402
+
 project = "DeltaRank"
 author = "The DeltaRank developers"
 copyright = author
@@ -21,6 +23,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "equation_links",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "history",
@@ -33,15 +36,9 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 
 # Markdown: $equations$, links to headings, classes for the landing page.
-myst_enable_extensions = ["dollarmath", "attrs_block", "colon_fence", "substitution"]
+myst_enable_extensions = ["dollarmath", "attrs_block", "colon_fence"]
 myst_heading_anchors = 4
-# The picture of the landing page: the full run of Figure 1 where it is, else section 4.
-FIGURES = (
-    ("results/figure1.svg", "Figure 1 of the paper, redone: rank loss and regret as rows grow"),
-    ("images/section4.svg", "Where the minimiser of each loss puts three labels"),
-)
-picture, words = next(pair for pair in FIGURES if (HERE / pair[0]).exists())
-myst_substitutions = {"picture": f"![{words}]({picture})"}
+landing.draw(HERE / "results" / "figure1.csv", HERE / "generated" / "regret.svg")
 
 highlight_options = {"python": {"stripnl": True}}  # examples end with a blank line for doctest
 html_math_renderer = "mathml"
@@ -63,6 +60,8 @@ html_sidebars = {"index": [], "results/index": [], "benchmarks": [], "comparison
 
 autosummary_generate = True
 autosummary.WELL_KNOWN_ABBREVIATIONS += ("Eq.",)  # so that a summary does not end there
+default_role = "py:obj"  # a name between backticks is a link where it has a page
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the parameters tell what they take
 numpydoc_show_class_members = False
 

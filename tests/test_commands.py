@@ -21,7 +21,8 @@ from scipy.stats import wilcoxon
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import coverage_error, label_ranking_loss, roc_auc_score
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from deltarank import LogisticRanker, datasets, load, rank_loss, save
 from deltarank.cli import main, options
@@ -648,3 +649,42 @@ def test_a_metric_that_is_none_is_refused(run, tmp_path, metric):
     result = run("fit", tmp_path / "none.csv", "--metric", metric, "--model", tmp_path / "m.delta")
     assert result.code == 2
     assert "--metric" in result.err
+
+
+class TestPipelines:
+    """Model files of scikit-learn's pipelines, which no command has fitted."""
+
+    @pytest.mark.parametrize("options", [{}, {"with_mean": False}, {"with_std": False}])
+    @pytest.mark.parametrize("named", [True, False])
+    def test_a_scaler_and_a_ranker_answer_as_in_python(self, run, tmp_path, options, named):
+        generator = np.random.default_rng(3)
+        X = generator.normal(size=(40, 3)) * [1, 10, 100] + [0, 5, 50]
+        Y = (X - X.mean(axis=0) + generator.normal(size=X.shape) > 0).astype(int)
+        rows = "".join(f"{a!r},{b!r},{c!r}\n" for a, b, c in X.tolist())
+        if named:
+            X = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "c"])
+            data = tmp_path / "rows.csv"
+            data.write_text("a,b,c\n" + rows)
+        else:
+            data = tmp_path / "rows.svm"
+            lines = [" ".join(f"{j}:{v!r}" for j, v in enumerate(x, 1)) for x in X.tolist()]
+            data.write_text("".join(f"0 {line}\n" for line in lines))
+        pipeline = make_pipeline(StandardScaler(**options), LogisticRanker()).fit(X, Y)
+        save(pipeline, tmp_path / "m.delta")
+        result = run("rank", tmp_path / "m.delta", data, "--top", "3")
+        assert result.code == 0, result.err
+        found = [json.loads(line) for line in result.out.splitlines()]
+        wanted = -np.sort(-pipeline.decision_function(X), axis=1)
+        np.testing.assert_allclose([row["scores"] for row in found], wanted, atol=2e-6)
+        explained = run("explain", tmp_path / "m.delta", data, "--row", "2")
+        assert explained.code == 0, explained.err
+        difference = float(explained.rows[-1]["adds"])
+        np.testing.assert_allclose(difference, wanted[2, 0] - wanted[2, 1], atol=1e-5)
+
+    def test_other_pipelines_are_refused_with_a_way_out(self, run, tmp_path):
+        pipeline = make_pipeline(MaxAbsScaler(), LogisticRanker())
+        save(pipeline.fit([[1.0], [2.0]], [[1, 0], [0, 1]]), tmp_path / "m.delta")
+        result = run("rank", tmp_path / "m.delta", tmp_path / "rows.svm")
+        assert result.code == 1
+        assert "a StandardScaler before a ranker; got MaxAbsScaler" in result.err
+        assert "use it in Python, by deltarank.load" in result.err

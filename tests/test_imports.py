@@ -14,8 +14,8 @@ from imports import SOURCES, libraries_of_examples, libraries_of_module
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-# Triton comes with PyTorch, pandas with Dask's data frames.
-COMPANIONS = {"triton", "pandas"}
+# Triton comes with PyTorch, pandas with Dask's data frames, mlflow with mlflow-skinny.
+COMPANIONS = {"triton", "pandas", "mlflow"}
 MODULES = {
     ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(SOURCES.rglob("*.py"))

@@ -17,6 +17,7 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
+    OrdinalEncoder,
     RobustScaler,
     StandardScaler,
 )
@@ -52,6 +53,7 @@ STEPS = {
     "SimpleImputer": (SimpleImputer(), GAPS),
     "SimpleImputer that tells": (SimpleImputer(strategy="median", add_indicator=True), GAPS),
     "OneHotEncoder of numbers": (OneHotEncoder(drop="first"), GRADES),
+    "OrdinalEncoder of numbers": (OrdinalEncoder(min_frequency=60), GRADES),
     "PCA": (PCA(3, whiten=True), X),
     "TruncatedSVD": (TruncatedSVD(2, random_state=0), X),
     "VarianceThreshold": (VarianceThreshold(0.95), X),
@@ -128,6 +130,27 @@ def test_a_category_that_was_never_seen_is_none_of_them(tmp_path):
     inputs["colour"] = np.zeros((1, 1), np.float32)  # nothing asks what it is
     found = answers(tmp_path / "r.onnx", inputs)
     assert_allclose(sorted_scores(found), model.decision_function(rows), rtol=1e-5)
+
+
+@pytest.mark.parametrize("unknown", [-1, np.nan])
+def test_unknown_categories_have_the_number_that_the_encoder_says(tmp_path, unknown):
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=unknown)
+    columns = make_column_transformer((encoder, ["kind", "grade"]), ("passthrough", ["size"]))
+    model = make_pipeline(columns, AdaBoostRanker(n_stumps=5)).fit(FRAME, Y)
+    export_onnx(model, tmp_path / "r.onnx")
+    rows = FRAME.head(9).copy()
+    rows.loc[:3, "kind"], rows.loc[2:5, "grade"] = "unicorn", 77.0
+    inputs = {"kind": rows[["kind"]].to_numpy(object), "colour": np.zeros((9, 1), np.float32)}
+    inputs |= {name: rows[[name]].to_numpy(np.float32) for name in ("size", "grade")}
+    wanted = model.decision_function(rows)
+    assert_allclose(sorted_scores(answers(tmp_path / "r.onnx", inputs)), wanted, atol=1e-5)
+
+
+def test_a_number_that_no_category_is_gives_nan_where_the_encoder_would_refuse(tmp_path):
+    model = make_pipeline(OrdinalEncoder(), LogisticRanker()).fit(GRADES, Y)
+    export_onnx(model, tmp_path / "r.onnx")
+    found = answers(tmp_path / "r.onnx", {"X": np.array([[7.0, 0.0]], np.float32)})
+    assert np.isnan(found["scores"]).all()
 
 
 @pytest.mark.parametrize("method", ["isotonic", "platt"])

@@ -581,6 +581,27 @@ class TestPage:
             shown = [b.text for b in browser.find_elements("css selector", "#bars b")]
         assert shown == ["</script><b>b</b>", "<img src=x onerror=alert(1)>"]
 
+    def test_bars_of_many_labels_are_powers_of_ten(self, browser, tmp_path):
+        generator = np.random.default_rng(0)
+        X = generator.normal(size=(200, 3))
+        hidden = X @ generator.normal(size=(3, 25)) - np.linspace(0, 8, 25)
+        Y = (hidden + generator.logistic(size=hidden.shape) > 0).astype(int)
+        ranker = LogisticRanker(weight="uniform").fit(X, Y)
+        save(ranker, tmp_path / "m")
+        with Server(tmp_path, "m") as server:
+            browser.get(server.url)
+            browser.find_element("id", "numbers").send_keys("0.5, 0, 0")
+            browser.find_element("id", "go").click()
+            wait_until(lambda: browser.find_elements("css selector", "#bars b"))
+            tracks = browser.find_elements("css selector", ".track")
+            bars = browser.find_elements("css selector", ".track i")
+            widths = [bar.size["width"] / track.size["width"]
+                      for bar, track in zip(bars, tracks, strict=True)]  # fmt: skip
+            assert browser.find_element("id", "scale").is_displayed()
+        chances = np.sort(ranker.predict_proba([[0.5, 0, 0]])[0])[::-1][:15]
+        assert 1e-4 < chances[-1] < 0.1
+        np.testing.assert_allclose(widths, 1 + np.log10(chances) / 4, atol=0.01)
+
 
 def test_the_example_asks_a_server_of_its_own(run_example):
     ranking = run_example("plot_serve_and_ask")["ranking"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deltarank.core.choices import choose
+from deltarank.core.extras import install
 from deltarank.core.weights import weight_of_size
 
 try:
@@ -14,7 +15,7 @@ try:
     from torch import Tensor, nn
     from torch.nn import functional
 except ImportError as error:
-    raise ImportError("deltarank.torch needs PyTorch: pip install 'deltarank[torch]'") from error
+    raise ImportError(f"deltarank.torch needs PyTorch: {install('torch')}") from error
 
 # From here on exp goes on as its tangent, so that neither loss nor gradient overflows float32.
 LARGEST_EXPONENT = 50.0

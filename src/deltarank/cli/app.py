@@ -14,6 +14,7 @@ from deltarank.cli.evaluate import evaluate
 from deltarank.cli.explain import explain
 from deltarank.cli.export import export
 from deltarank.cli.fit import fit
+from deltarank.cli.plugins import with_plugins
 from deltarank.cli.rank import rank
 from deltarank.cli.reproduce import reproduce
 from deltarank.cli.serve import serve
@@ -29,7 +30,7 @@ app = typer.Typer(
 )
 
 for command in (fit, rank, evaluate, compare, explain, split, export, serve, reproduce):
-    app.command()(command)
+    app.command()(with_plugins(command))
 app.add_typer(datasets_app, name="datasets")
 
 

@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -124,12 +124,13 @@ def compare(
 
 
 def _names(text: str) -> list[str]:
+    from deltarank.recipes import RECIPES
+
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
-    known = get_args(options.RankerName)
     for name in names:
-        if name not in known:
+        if name not in RECIPES:
             raise typer.BadParameter(
-                f"unknown ranker {name!r}; choose among {', '.join(known)}",
+                f"unknown ranker {name!r}; choose among {', '.join(RECIPES)}",
                 param_hint="--rankers",
             )
     return names
@@ -193,7 +194,8 @@ def _judge(
 
     judged: dict[str, Judged] = {}
     until = None if budget is None else time.monotonic() + 60 * budget
-    by_cost = sorted(recipes, key=CHEAPEST_FIRST.index)
+    # Rankers of plugins come last: nothing is known of them.
+    by_cost = sorted(recipes, key=[*CHEAPEST_FIRST, *recipes].index)
     with progress("comparing", len(by_cost)) as done, suppress(_Enough):
         done.each = 1
         for count, name in enumerate(by_cost, start=1):

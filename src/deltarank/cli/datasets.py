@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from deltarank.cli import options
+from deltarank.cli.plugins import with_plugins
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
+@with_plugins
 def datasets(context: typer.Context) -> None:
     """List the data sets of the catalogue, or show, fetch or convert data."""
     if context.invoked_subcommand is not None:
@@ -29,6 +31,7 @@ def datasets(context: typer.Context) -> None:
 
 
 @app.command()
+@with_plugins
 def show(
     names: Annotated[list[str], typer.Argument(help="Data sets of the catalogue.")],
 ) -> None:
@@ -47,6 +50,7 @@ def show(
 
 
 @app.command()
+@with_plugins
 def fetch(
     names: Annotated[list[str], typer.Argument(help="Data sets of the catalogue.")],
 ) -> None:
@@ -61,6 +65,7 @@ def fetch(
 
 
 @app.command()
+@with_plugins
 def convert(
     source: Annotated[Path, typer.Argument(help="File to read, plain or packed.")],
     target: Annotated[Path, typer.Argument(help="File to write: .svm or .txt, or .gz and so on.")],
@@ -90,6 +95,7 @@ def convert(
 
 
 @app.command()
+@with_plugins
 def example(
     rows: Annotated[int, typer.Option(min=1, help="How many rows.")] = 400,
     seed: options.Seed = 0,

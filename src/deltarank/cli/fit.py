@@ -14,13 +14,7 @@ def fit(
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model file to write.", show_default=False)
     ] = None,
-    ranker: Annotated[
-        options.RankerName | None,
-        typer.Option(
-            help="Which ranker; logistic by default, label-tree for more than 5,000 labels.",
-            show_default=False,
-        ),
-    ] = None,
+    ranker: options.Ranker = None,
     tune: options.Tune = None,
     penalty: options.Penalty = None,
     rounds: options.Rounds = None,

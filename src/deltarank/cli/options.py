@@ -3,9 +3,11 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
+
+from deltarank.cli.plugins import own_names
 
 TrainingData = Annotated[
     str,
@@ -86,9 +88,27 @@ Rounds = Annotated[
     int | None, typer.Option(min=1, help="Stumps (adaboost...), trees or updates (lllr).")
 ]
 Weight = Literal["rank", "uniform", "recall", "ndcg", "min"]
+
+
+def _one_of(choices: Any, table: str) -> dict[str, Any]:
+    """Return how an option reads a name: one of the choices, or one that a plugin registered."""
+
+    def read(name: str) -> str:
+        known = [*get_args(choices), *own_names(table)]
+        if name not in known:
+            listed = ", ".join(map(repr, known))
+            raise typer.BadParameter(f"{name!r} is not one of {listed}.")
+        return name
+
+    return {"parser": read, "metavar": f"[{'|'.join(get_args(choices))}]"}
+
+
 RowWeight = Annotated[
-    Weight,
-    typer.Option(help="How much a row counts, by its labels; rank is consistent for rank loss."),
+    str,
+    typer.Option(
+        help="How much a row counts, by its labels; rank is consistent for rank loss.",
+        **_one_of(Weight, "WEIGHTS"),
+    ),
 ]
 Goal = Annotated[
     str | None,
@@ -109,6 +129,14 @@ RankerName = Literal[
     "boosted-trees",
     "lllr",
     "pairwise",
+]
+Ranker = Annotated[
+    str | None,
+    typer.Option(
+        help="Which ranker; logistic by default, label-tree for more than 5,000 labels.",
+        show_default=False,
+        **_one_of(RankerName, "RECIPES"),
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random, such as folds.")]
 

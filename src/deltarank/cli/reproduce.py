@@ -55,6 +55,13 @@ def reproduce(
     folds: Annotated[
         int | None, typer.Option(min=2, help="Folds of the cross-validation that tunes.")
     ] = None,
+    datasets: Annotated[
+        str | None,
+        typer.Option(
+            help="Data sets of Tables 1 and 2, joined by commas; by default the paper's that are "
+            "here."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
 ) -> None:
     """Redo the paper: run its experiments, print what they say and write a report.
@@ -70,10 +77,29 @@ def reproduce(
         "stumps": numbers(stumps, "--stumps", int),
         "Cs": numbers(penalties, "--Cs", float),
         "folds": folds,
+        "data_sets": _data_sets(datasets),
         "seed": seed,
     }
     given = {name: value for name, value in changes.items() if value is not None}
     _run_all(experiments or [], out, full, given)
+
+
+def _data_sets(text: str | None) -> tuple[str, ...] | None:
+    """Read names of data sets; those that are named must be here."""
+    if text is None:
+        return None
+    from deltarank.core.choices import choose
+    from deltarank.datasets.catalogue import CATALOGUE
+    from deltarank.datasets.fetch import VARIABLE, is_here
+
+    names = tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if not is_here(choose(CATALOGUE, name, "data set")):
+            raise ValueError(
+                f"--datasets: the files of {name} are not here; put them into the folder that "
+                f"{VARIABLE} names, or run deltarank datasets fetch {name}"
+            )
+    return names
 
 
 def _run_all(names: Sequence[str], out: Path, full: bool, given: dict[str, Any]) -> None:
@@ -88,7 +114,7 @@ def _run_all(names: Sequence[str], out: Path, full: bool, given: dict[str, Any])
     experiments = [find(name) for name in names or EXPERIMENTS]
     require_folder(out)
     options = [
-        f"--{name.removeprefix('n_')} "
+        f"--{name.removeprefix('n_').replace('data_sets', 'datasets')} "
         + (",".join(map(str, value)) if isinstance(value, tuple) else str(value))
         for name, value in given.items()
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deltarank.cli import options
+from deltarank.core.extras import install
 
 if TYPE_CHECKING:
     from deltarank.serving.request_log import RequestLog
@@ -37,7 +38,10 @@ def serve(
     ] = None,
     vocabulary: Annotated[
         Path | None,
-        typer.Option(help="Addresses and names of subjects for Annif: <address>, tab, name."),
+        typer.Option(
+            help="Addresses and names of subjects for Annif: SKOS (.ttl, .nt, .rdf, .xml), or "
+            "lines of <address>, tab, name."
+        ),
     ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Most items per request.")] = 1000,
     max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes per request.")] = 1 << 20,
@@ -89,9 +93,7 @@ def serve(
         from deltarank.serving.app import create_app
         from deltarank.serving.connections import watched_protocol
     except ImportError as error:
-        raise ImportError(
-            "serving needs FastAPI and uvicorn: pip install 'deltarank[serve]'"
-        ) from error
+        raise ImportError(f"serving needs FastAPI and uvicorn: {install('serve')}") from error
     from deltarank.cli.inputs import note
     from deltarank.serving.examples import read_examples, read_truths
     from deltarank.serving.service import Limits, Service

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.core.extras import install
 from deltarank.core.labels import LabelSets
 from deltarank.core.scores import check_finite
 
-MISSING_TORCH = "device= needs PyTorch: pip install 'deltarank[gpu]'"
+MISSING_TORCH = f"device= needs PyTorch: {install('gpu')}"
 # Products of so many multiplications are not worth the way to a device and back.
 SMALL_PRODUCT = 2**26
 # Multiplications of a pass over the data (rows x features x labels) below which launching kernels

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from deltarank.core.extras import install
+
 # Results added up by one task: few, because a worker holds them all at once.
 FAN_IN = 8
 
@@ -24,7 +26,7 @@ def workers() -> Iterator[Any]:
         from distributed import Client, LocalCluster, get_client
     except ImportError as error:
         raise ImportError(
-            "fitting Dask collections needs dask.distributed: pip install 'deltarank[dask]'"
+            f"fitting Dask collections needs dask.distributed: {install('dask')}"
         ) from error
     with ExitStack() as own:
         try:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deltarank.core.extras import install
 from deltarank.core.progress import progress
 from deltarank.datasets.catalogue import DataSet, File
 from deltarank.datasets.readers.errors import DataFileError
@@ -75,7 +76,7 @@ def _download(entry: DataSet, file: File) -> Path:
     try:
         import pooch
     except ImportError:
-        why = "downloading needs pooch: pip install 'deltarank[download]'"
+        why = f"downloading needs pooch: {install('download')}"
         raise FileNotFoundError(_where_to_put(entry, file, why)) from None
     pooch.get_logger().setLevel("ERROR")
     try:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from deltarank.core.choices import choose
 from deltarank.core.chunks import is_chunked, map_aligned, total_of_chunks, values_of_rows
 from deltarank.core.labels import LabelSets, label_sets
+from deltarank.core.losses import LOSSES, Loss
 from deltarank.core.threads import row_blocks, run
 from deltarank.core.weights import Weight, raw_weights
 from deltarank.metrics.kernels.pairwise import PAIRWISE
@@ -41,7 +42,8 @@ def pairwise_loss(
     scores : array of shape (n, m)
     loss : str
         phi: "logistic", "exponential", "squared", "squared_hinge", "hinge" or "linear"; or
-        "penalized_linear", Eq. (40), or "all_pairs_squared", Eq. (41).
+        "penalized_linear", Eq. (40), or "all_pairs_squared", Eq. (41); also any other loss of
+        `deltarank.core.losses.LOSSES` whose expectation has a minimiser.
     weight : str, ("ndcg", k) or callable
         w(y), not normalised: see `deltarank.instance_weights`.
     per_instance : bool
@@ -54,7 +56,7 @@ def pairwise_loss(
     >>> pairwise_loss([[1, 0, 0]], [[1.0, 0.0, 0.5]], loss="hinge")
     0.25
     """
-    choose(PAIRWISE, loss, "loss")
+    pair_kernel(loss)
     rows = partial(_row_losses, loss, weight, classes)
     if not (is_chunked(Y) or is_chunked(scores)):
         return rows(Y, scores) if per_instance else _mean(_summed(rows, Y, scores))
@@ -62,6 +64,39 @@ def pairwise_loss(
     if per_instance:
         return map_aligned(partial(values_of_rows, rows), *chunks)
     return _mean(total_of_chunks(partial(_summed, rows), *chunks, merge=_added))
+
+
+def pair_kernel(name: Any) -> Any:
+    """Return what evaluates a loss on pairs: compiled, or by its values where it is not ours."""
+    return choose({**{key: plain_pairs(loss) for key, loss in own_losses().items()}, **PAIRWISE},
+                  name, "loss")  # fmt: skip
+
+
+def own_losses() -> dict[str, Loss]:
+    """Return the losses that have been entered in `LOSSES` and can be minimised over pairs."""
+    return {name: loss for name, loss in LOSSES.items() if name not in PAIRWISE and loss.link}
+
+
+def plain_pairs(loss: Loss) -> Callable[..., None]:
+    """Return the sum of a loss over the pairs of each row, as a kernel of `PAIRWISE` gives it.
+
+    Value and derivative are taken at the s (m - s) differences of a row, one row at a time.
+    """
+
+    def losses_of_rows(
+        scores: Any, rows: Any, weights: Any, labels: tuple[Any, Any], losses: Any
+    ) -> None:
+        starts, members = labels
+        for row, i, b in zip(scores, rows, range(len(rows)), strict=True):
+            weight, is_relevant = weights[i, 0], np.zeros(len(row), bool)
+            is_relevant[members[starts[i] : starts[i + 1]]] = True
+            above, below = row[is_relevant].astype(float), row[~is_relevant].astype(float)
+            values, slopes = loss.value_and_derivative(above[:, None] - below)
+            losses[b] = weight * values.sum()
+            row[is_relevant] = weight * slopes.sum(axis=1)
+            row[~is_relevant] = -weight * slopes.sum(axis=0)
+
+    return losses_of_rows
 
 
 def _summed(rows: Callable[..., NDArray[np.float64]], Y: Any, scores: Any) -> Sum:
@@ -85,7 +120,7 @@ def _mean(summed: Sum) -> float:
 def _row_losses(
     loss: str, weight: Weight, classes: Any, Y: Any, scores: Any
 ) -> NDArray[np.float64]:
-    kernel = PAIRWISE[loss]
+    kernel = pair_kernel(loss)
     scores = check_scores(scores)
     labels = label_sets(Y, n_labels=scores.shape[1], classes=classes)
     if labels.n_rows != len(scores):

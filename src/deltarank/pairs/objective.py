@@ -7,6 +7,7 @@ import numpy as np
 
 from deltarank.core import threads
 from deltarank.core.blas import one_blas_thread
+from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets
 from deltarank.core.progress import progress
 from deltarank.linear.coordinates import Coordinates
@@ -20,6 +21,7 @@ from deltarank.linear.solvers.precision import Precision
 from deltarank.linear.solvers.solution import Solution
 from deltarank.linear.solvers.states import Evaluation, Start
 from deltarank.metrics.kernels.pairwise import PAIRWISE, rounded_hinge_pairs
+from deltarank.metrics.pairwise import own_losses, plain_pairs
 
 MEMORY = 10
 BYTES_OF_HISTORY = 2**30
@@ -53,6 +55,16 @@ PAIR_LOSSES = {
     "penalized_linear": PairLoss(PAIRWISE["penalized_linear"], 1.0, bipartite=False),
     "all_pairs_squared": PairLoss(PAIRWISE["all_pairs_squared"], 2.0, bipartite=False),
 }
+
+
+def pair_loss(name: Any) -> PairLoss:
+    """Return what a name stands for: a pairwise loss of ours, or a loss entered in `LOSSES`."""
+    # A loss made of pieces may have no curvature at 0; then the scale is that of the hinge.
+    own = {
+        key: PairLoss(plain_pairs(loss), float(loss.curvature(0.0)) or 1.0)
+        for key, loss in own_losses().items()
+    }
+    return choose({**own, **PAIR_LOSSES}, name, "loss")
 
 
 class PairwisePass:

@@ -11,11 +11,10 @@ from sklearn.utils import _safe_indexing
 from deltarank.base.parameters import positive_integer, positive_number
 from deltarank.base.ranker import CELLS_PER_CHUNK, constant_scores, training_weights
 from deltarank.base.targets import Targets
-from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.weights import Weight
 from deltarank.linear.ranker import LinearRanker, with_constants
-from deltarank.pairs.objective import PAIR_LOSSES, PairLoss, PairwisePass
+from deltarank.pairs.objective import PairLoss, PairwisePass, pair_loss
 
 ROWS_FOR_THRESHOLD = 10_000
 
@@ -159,6 +158,9 @@ class PairwiseRanker(PairwiseLinearRanker):
         "penalized_linear"   -z, and half the squared scores, Eq. (40) consistent   O(m)
         "all_pairs_squared"  tied pairs count too, Eq. (41)            consistent   O(m)
         ==================== ========================================= ============ ===========
+
+        Also any other loss of `deltarank.core.losses.LOSSES` whose expectation has a minimiser, in
+        O(s (m - s)) and uncompiled.
     C : float
         Inverse of the penalty's strength.
     weight : {"rank", "uniform", "recall", "ndcg", "min"}, ("ndcg", k) or callable
@@ -215,7 +217,7 @@ class PairwiseRanker(PairwiseLinearRanker):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PairwiseRanker":
         """Fit all labels: for the parameters see `LogisticRanker.fit`."""
-        loss = choose(PAIR_LOSSES, self.loss, "loss")
+        loss = pair_loss(self.loss)
         positive_number(self.C, "C")
         positive_number(self.tol, "tol")
         positive_integer(self.max_iter, "max_iter")

@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from deltarank.serving.items import ItemError
 from deltarank.serving.service import Service
+from deltarank.serving.skos import is_skos, read_concepts
 
 LIMIT = 10
 
@@ -33,8 +34,18 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: Path) -> "Vocabulary":
-        """Read a vocabulary in Annif's simple form: per line an address in <>, a tab, a name."""
-        subjects = {}
+        """Read a vocabulary: SKOS, or Annif's simple form of <address>, a tab, a name per line.
+
+        In SKOS a subject is known by its names in all languages; two subjects of one name are
+        known by their addresses, and the first of them by that name.
+        """
+        subjects: dict[str, tuple[str, str]] = {}
+        if is_skos(path):
+            for concept in read_concepts(path):
+                subjects[concept.uri] = concept.uri, concept.name
+                for name in concept.names:
+                    subjects.setdefault(name, (concept.uri, name))
+            return cls(subjects)
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 uri, tab, rest = line.rstrip("\r\n").partition("\t")
@@ -43,7 +54,8 @@ class Vocabulary:
                 if not tab or not (uri.startswith("<") and uri.endswith(">")):
                     raise ValueError(
                         f"{path}, line {number}: <address>, a tab and a name are wanted; got "
-                        f"{line.strip()!r:.60} (SKOS: save it as TSV first)"
+                        f"{line.strip()!r:.60} (the name of a file in SKOS ends in "
+                        f".ttl, .nt, .rdf or .xml)"
                     )
                 subject = uri[1:-1], rest.split("\t")[0].strip()
                 subjects[subject[0]] = subjects[subject[1]] = subject

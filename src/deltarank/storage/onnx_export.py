@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.scores import check_top
 from deltarank.boosting.stump_ranker import StumpRanker
+from deltarank.core.extras import install
 from deltarank.core.files import write_whole
 from deltarank.datasets import Preparation
 from deltarank.datasets.encoder import NumberColumn
@@ -78,7 +79,7 @@ def export_onnx(
     try:
         import onnx  # noqa: F401
     except ImportError as error:
-        raise ImportError("ONNX files need onnx: pip install 'deltarank[onnx]'") from error
+        raise ImportError(f"ONNX files need onnx: {install('onnx')}") from error
     check_is_fitted(ranker)
     steps, ranker, calibration = _parts(ranker)
     add_scores = _how_to_score(ranker)

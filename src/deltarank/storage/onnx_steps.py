@@ -19,6 +19,7 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
+    OrdinalEncoder,
     RobustScaler,
     StandardScaler,
 )
@@ -30,7 +31,7 @@ Rows = str | list[str]
 
 def text_columns(step: Any, columns: Sequence[int]) -> set[int]:
     """Return which of the columns that a transformer takes must be strings."""
-    if isinstance(step, OneHotEncoder):
+    if isinstance(step, OneHotEncoder | OrdinalEncoder):
         return {j for j, c in zip(columns, step.categories_, strict=True) if c.dtype.kind in "OU"}
     if isinstance(step, Pipeline):
         return text_columns(step.steps[0][1], columns)
@@ -149,23 +150,44 @@ def _one_hot(graph: Graph, rows: Rows, step: OneHotEncoder) -> str:
             "a OneHotEncoder in an ONNX graph must have handle_unknown='error' or 'ignore'; got "
             f"{step.handle_unknown!r}"
         )
-    step = copy(step)  # without what asks for data frames, or gives them
-    for name in ("feature_names_in_", "_sklearn_output_config"):
-        vars(step).pop(name, None)
     ends = np.cumsum(step._n_features_outs)
     parts = []
     for j, categories in enumerate(step.categories_):
         column = as_matrix(graph, _select(graph, rows, [j]))
         marks = _marks(graph, column, categories, step.handle_unknown == "ignore")
-        # What scikit-learn makes of each category: first ones dropped, rare ones put together.
-        table = np.empty((len(categories), len(step.categories_)), dtype=object)
-        table[:] = [others[0] for others in step.categories_]
-        table[:, j] = categories
-        encoded = step.transform(table)
-        encoded = encoded if isinstance(encoded, np.ndarray) else encoded.toarray()
-        columns = encoded[:, ends[j] - step._n_features_outs[j] : ends[j]]
+        columns = _encoded(step, j)[:, ends[j] - step._n_features_outs[j] : ends[j]]
         parts.append(graph.add("MatMul", marks, graph.constant(columns)))
     return as_matrix(graph, parts)
+
+
+def _ordinal(graph: Graph, rows: Rows, step: OrdinalEncoder) -> str:
+    """Give each category its number; one that is unknown and should not be becomes NaN."""
+    is_error = step.handle_unknown == "error"
+    unknown = graph.constant([np.nan if is_error else step.unknown_value])
+    parts = []
+    for j, categories in enumerate(step.categories_):
+        column = as_matrix(graph, _select(graph, rows, [j]))
+        marks = _marks(graph, column, categories, unknown_is_none=not is_error)
+        numbers = graph.add("MatMul", marks, graph.constant(_encoded(step, j)[:, [j]]))
+        known = graph.add("ReduceMax", marks, axes=[1], keepdims=1)
+        is_known = graph.add("Greater", known, graph.constant([0.0]))
+        parts.append(graph.add("Where", is_known, numbers, unknown))
+    return as_matrix(graph, parts)
+
+
+def _encoded(step: Any, j: int) -> Any:
+    """Return what an encoder makes of each category of a column, beside the first of others.
+
+    That says which are dropped, and which rare ones are put together.
+    """
+    step = copy(step)  # without what asks for data frames, or gives them
+    for name in ("feature_names_in_", "_sklearn_output_config"):
+        vars(step).pop(name, None)
+    table = np.empty((len(step.categories_[j]), len(step.categories_)), dtype=object)
+    table[:] = [others[0] for others in step.categories_]
+    table[:, j] = step.categories_[j]
+    encoded = step.transform(table)
+    return encoded if isinstance(encoded, np.ndarray) else encoded.toarray()
 
 
 def _marks(graph: Graph, column: str, categories: Any, unknown_is_none: bool) -> str:
@@ -231,6 +253,7 @@ _STEPS: dict[type[Any], Callable[[Graph, Rows, Any], Rows]] = {
     Normalizer: _normalize,
     SimpleImputer: _impute,
     OneHotEncoder: _one_hot,
+    OrdinalEncoder: _ordinal,
     PCA: _project,
     TruncatedSVD: _project,
     SelectKBest: _keep_some,

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from deltarank.core.choices import choose
 from deltarank.datasets import Preparation
+from deltarank.datasets.scaling import Scaler
 from deltarank.decisions.f_measure import best_f_sets
 from deltarank.storage.models import ModelFileError, load_with_extra, save
 from deltarank.wrappers.marginals import chances_of
@@ -38,6 +40,32 @@ Ranking = tuple[int, list[Any], list[float]]
 KEY, METRIC = "preparation", "metric"
 
 
+def _scaled_ranker(pipeline: Pipeline, path: Path) -> tuple[Any, Preparation]:
+    """Return the ranker behind a StandardScaler, which is a preparation; refuse other pipelines."""
+    *before, ranker = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
+    if [type(step) for step in before] not in ([StandardScaler], []):
+        steps = ", ".join(type(step).__name__ for step in before)
+        raise ValueError(
+            f"{path} holds a pipeline of scikit-learn, whose columns the commands do not know "
+            f"(they know a StandardScaler before a ranker; got {steps}): use it in Python, by "
+            "deltarank.load, or fit the file by `deltarank fit`"
+        )
+    vars(ranker).pop("feature_names_in_", None)  # features come as plain arrays here
+    n_features = int(pipeline.n_features_in_)
+    names = getattr(pipeline, "feature_names_in_", None)
+    names = None if names is None else tuple(map(str, names))
+    if not before:
+        return ranker, Preparation(n_features, names=names)
+    means, scales = np.zeros(n_features), np.ones(n_features)
+    if before[0].with_mean:
+        means = before[0].mean_
+    if before[0].with_std:
+        scales = before[0].scale_
+    columns = tuple(range(n_features))
+    scaler = Scaler(columns, tuple(means.tolist()), tuple(scales.tolist()))
+    return ranker, Preparation(n_features, dense=True, names=names, scaler=scaler)
+
+
 @dataclass(frozen=True)
 class Model:
     """A fitted ranker, how rows of a file become its features, and the metric it was made for."""
@@ -51,10 +79,7 @@ class Model:
         """Read a model file, also one that was saved without a preparation."""
         ranker, extra = load_with_extra(path, mmap=mmap)
         if isinstance(ranker, Pipeline):
-            raise ValueError(
-                f"{path} holds a pipeline of scikit-learn, whose columns the commands do not know: "
-                "use it in Python, by deltarank.load, or fit the file by `deltarank fit`"
-            )
+            return cls(*_scaled_ranker(ranker, path))
         names = getattr(ranker, "feature_names_in_", None)
         if names is not None:
             del ranker.feature_names_in_  # features come as plain arrays here

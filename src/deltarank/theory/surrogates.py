@@ -237,7 +237,7 @@ def univariate(name: str, consistent: bool) -> Surrogate:
     )
 
 
-def _pairwise(name: str, attained: bool) -> Surrogate:
+def pairwise(name: str, attained: bool) -> Surrogate:
     """Return the surrogate that sums a loss, whose least value is attained or not, over pairs."""
     loss = LOSSES[name]
     minimizer = partial(_pairwise_minimizer, loss, attained)
@@ -250,10 +250,10 @@ SURROGATES: dict[str, Surrogate] = {
     "univariate squared": univariate("squared", consistent=True),
     "univariate squared hinge": univariate("squared_hinge", consistent=True),
     "univariate hinge": univariate("hinge", consistent=False),
-    "pairwise exponential": _pairwise("exponential", attained=False),
-    "pairwise logistic": _pairwise("logistic", attained=False),
-    "pairwise squared": _pairwise("squared", attained=True),
-    "pairwise squared hinge": _pairwise("squared_hinge", attained=True),
+    "pairwise exponential": pairwise("exponential", attained=False),
+    "pairwise logistic": pairwise("logistic", attained=False),
+    "pairwise squared": pairwise("squared", attained=True),
+    "pairwise squared hinge": pairwise("squared_hinge", attained=True),
     "pairwise hinge": Surrogate(
         partial(_pairwise_risk, LOSSES["hinge"]), _pairwise_hinge_minimizer, consistent=False
     ),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deltarank.core.extras import install
 from deltarank.datasets.readers.errors import DataFileError, shown
 from deltarank.datasets.readers.long_cells import long_cells
 from deltarank.datasets.readers.streams import CHUNK_BYTES, beginning, lines, opened
@@ -198,9 +199,7 @@ def _with_pyarrow(
     try:
         import pyarrow
     except ImportError as error:
-        raise ImportError(
-            "Parquet and Arrow files need pyarrow: pip install 'deltarank[tables]'"
-        ) from error
+        raise ImportError(f"Parquet and Arrow files need pyarrow: {install('tables')}") from error
     n_read = 0
     try:
         with opened(path) as (content, _):

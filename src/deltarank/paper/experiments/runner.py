@@ -18,6 +18,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
+from deltarank.core import plugins
 from deltarank.core.files import named_errors, write_whole
 from deltarank.core.progress import progress
 from deltarank.core.threads import n_threads
@@ -127,6 +128,7 @@ def _ignoring_interrupts() -> Iterator[None]:
 
 def make_row(answer: Callable[..., Row], job: Job) -> Row:
     """Do one job."""
+    plugins.import_announced()  # in a process that a command started
     began = time.perf_counter()
     answered = answer(**job)
     seconds = round(time.perf_counter() - began, 4)

@@ -3,6 +3,8 @@
 import io
 from typing import Any
 
+from deltarank.core.extras import install
+
 # Colours that people with any colour vision can tell apart (Okabe and Ito).
 LABEL_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 WRONG = "#B22222"
@@ -21,7 +23,7 @@ def new_figure(rows: int, columns: int, *, width: float, height: float, **option
     try:
         from matplotlib import pyplot, rc_context
     except ImportError as error:
-        raise ImportError("figures need matplotlib: pip install 'deltarank[report]'") from error
+        raise ImportError(f"figures need matplotlib: {install('report')}") from error
     with rc_context(STYLE):
         return pyplot.subplots(rows, columns, figsize=(width, height), **options)
 
