@@ -274,5 +274,5 @@ class _Problems(NamedTuple):
         sharpness, prune = SHARPNESS[self.options.loss], self.options.prune
         kept = kept_coefficients(features, coef, len(intercepts), prune / sharpness)
         counts, indices, values = kept
-        values = (values * (sharpness / self.rows.scale)).astype(np.float32)
+        values = (values / (self.rows.scale / sharpness)).astype(np.float32)
         return counts, indices, values, sharpness * intercepts
