@@ -201,6 +201,31 @@ class TestFigure1:
         )
         assert (one[0] == two[0]).all()
 
+    def test_a_model_its_test_rows_and_training_rows_have_streams_of_their_own(self):
+        keys = [
+            (seed, model, *key)
+            for seed in (7, 8) for model in range(3)
+            for key in [(figure1.MODEL,), (figure1.TEST,),
+                        *((figure1.TRAINING, n, i) for n in (0, 60) for i in range(3))]
+        ]  # fmt: skip
+        draws = {tuple(figure1.stream(*key).random(4)) for key in keys}
+        assert len(draws) == len(keys)
+
+    def test_the_test_rows_do_not_follow_from_the_model(self):
+        """Once, both were drawn from one stream: the first angles gave the first radii."""
+        here = figure1.world("independent", 0, 10, 0.5, 50, 7)
+        angles = np.arctan2(here.model.directions[:, 1], here.model.directions[:, 0])
+        turns = angles % (2 * np.pi) / (2 * np.pi)
+        radii = np.hypot(*here.X[:10].T)
+        assert np.abs(radii**2 - turns).min() > 1e-9
+
+    def test_rows_of_other_seeds_are_not_taken_for_these(self, tmp_path):
+        job = figure1.jobs(TINY)[1]
+        old = {key: value for key, value in job.items() if key != "seeding"}
+        path = tmp_path / "rows.jsonl"
+        path.write_text(json.dumps({**old, "loss": -1.0}) + "\n")
+        assert run_jobs(figure1.answer, [job], path)[0]["loss"] > 0
+
     def test_cases_of_a_model_share_their_directions(self):
         independent, dependent = (
             figure1.world(case, 3, 10, 0.5, 10, 7).model for case in figure1.CASES

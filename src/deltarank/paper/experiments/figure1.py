@@ -27,9 +27,16 @@ NOTE = (
 )
 
 
+# What a stream of random numbers is for; the first part of its key beside the model.
+MODEL, TEST, TRAINING = range(3)
+# How streams are keyed: part of every job, so that rows of another way are not taken for these.
+SEEDING = "spawned"
+
+
 def jobs(preset: Preset) -> list[Job]:
     """List one job per ranker and training set, and one per model for its Bayes ranker."""
     common = {
+        "seeding": SEEDING,
         "n_labels": preset.n_labels,
         "noise": preset.noise,
         "n_test": preset.n_test,
@@ -49,6 +56,14 @@ def jobs(preset: Preset) -> list[Job]:
     return all_jobs
 
 
+def stream(seed: int, model: int, *key: int) -> np.random.Generator:
+    """Return the random numbers of a model for one purpose, independent of all others.
+
+    A list such as ``[seed, model]`` will not do for a seed: trailing zeros do not change it.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(model, *key)))
+
+
 class World(NamedTuple):
     """A model and its test rows."""
 
@@ -61,9 +76,12 @@ class World(NamedTuple):
 def world(case: str, model: int, n_labels: int, noise: float, n_test: int, seed: int) -> World:
     """Return a model, always the same one; its directions do not depend on the case."""
     drawn = SyntheticModel.random(
-        n_labels, dependent=case == "dependent", noise=noise, random_state=[seed, model]
+        n_labels,
+        dependent=case == "dependent",
+        noise=noise,
+        random_state=stream(seed, model, MODEL),
     )
-    return World(drawn, *drawn.sample(n_test, random_state=[seed, model, 0]))
+    return World(drawn, *drawn.sample(n_test, random_state=stream(seed, model, TEST)))
 
 
 def answer(
@@ -76,15 +94,18 @@ def answer(
     noise: float,
     n_test: int,
     seed: int,
+    seeding: str,
     **tuning: Any,
 ) -> Row:
     """Tune and fit one ranker on one training set; measure it on the model's test rows."""
+    if seeding != SEEDING:
+        raise ValueError(f"seeding must be {SEEDING!r}, the only way there is; got {seeding!r}")
     here = world(case, model, n_labels, noise, n_test, seed)
     if algorithm == BAYES:
         risk = here.model.bayes_risk()
         loss = rank_loss(here.Y, here.model.bayes_scores(here.X))
         return {"loss": loss, "risk": risk.value, "risk_error": risk.error}
-    X, Y = here.model.sample(n_rows, random_state=[seed, model, 1, n_rows, training_set])
+    X, Y = here.model.sample(n_rows, stream(seed, model, TRAINING, n_rows, training_set))
     entry = ALGORITHMS[algorithm]
     ranker = entry.make(Tuning(seed=seed, **tuning)).fit(X, Y)
     return {"loss": rank_loss(here.Y, ranker.decision_function(here.X)), **entry.chosen(ranker)}
