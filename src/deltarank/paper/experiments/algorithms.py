@@ -73,3 +73,10 @@ ALGORITHMS = {
 }
 # The rivals, pairwise against univariate, with the same surrogate.
 RIVALS = {"exponential": ("AB.MR", "WBR-AB"), "logistic": ("LLLR", "WBR-LR")}
+
+
+def grid_of(row: Mapping[str, Any]) -> list[float]:
+    """Return the values that the parameter of a row was chosen from."""
+    if ALGORITHMS[row["algorithm"]].recipe.parameter == "C":
+        return list(row["Cs"])
+    return list(row["stumps" if row["algorithm"] == "WBR-AB" else "rounds"])
