@@ -41,7 +41,8 @@ ALGORITHMS = {
         RECIPES["adaboost-mr"], "AdaBoost.MR: pairwise, discrete votes, stumps shared by labels"
     ),
     "WBR-AB": Algorithm(
-        RECIPES["adaboost"], "weighted AdaBoost.M1 per label, entropy stumps as in Weka"
+        RECIPES["adaboost"],
+        "weighted AdaBoost.M1 per label, entropy stumps; Weka's if exact",
     ),
     "AB.MH": Algorithm(
         RECIPES["adaboost-mh"], "weighted AdaBoost.MH: the univariate loss with the stumps of AB.MR"

@@ -34,7 +34,7 @@ NOTE = (
     "training rows. Linear rankers see raw and standardised features, stumps do not tell them "
     "apart, and the kernel takes standardised ones. Grids of rounds and updates end at "
     + " and ".join(f"{most} on {name}" for name, most in MOST_ROUNDS.items())
-    + ", where they take long."
+    + ", where they take long. Stumps have at most 256 thresholds a feature."
 )
 
 
