@@ -135,12 +135,12 @@ def test_the_arms_are_a_full_factorial_and_the_papers_own():
     assert len(FACTORIAL) == 2 * 2 * 3 * 2
     assert all(arm.bins is None and arm.most is None for arm in FACTORIAL.values())
     assert ARMS[MOST_20].grid(20_000) == [10, 20]
-    search = PAPERS["WBR-AB"].search(200, 3, 0)
+    search = PAPERS["WBR-AB"].search(20_000, 3, 0)
     assert isinstance(search.ranker, AdaBoostRanker)
     assert search.ranker.get_params() == AdaBoostRanker(bins=None).get_params()
     assert list(search.rounds) == [10, 20, 50, 100, 200]
     for arm in ARMS.values():
-        assert arm.grid(20_000)[-1] in (20, 2000, 5000)
+        assert arm.grid(20_000)[-1] == (arm.most or {1.0: 2000, 0.1: 5000}[arm.shrinkage])
 
 
 def test_every_factor_is_varied_with_the_others_held():
@@ -179,7 +179,7 @@ def test_tables_and_figure_come_from_the_rows(tiny_rows):
     assert_allclose(line["regret"], np.mean(mine))
     assert min(row["regret"] for row in tiny_rows) > 0
     loss = next(row for row in differences.rows if row["factor"] == "paper, at most 20")
-    pair = ("AB.MR, at most 20", "univariate, own, entropy, 1")
+    pair = ("AB.MR, at most 20", "WBR-AB, at most 200")
     of = {(r["model"], r["arm"]): r["regret"] for r in tiny_rows if r["case"] == loss["case"]}
     assert_allclose(
         loss["difference"], np.mean([of[m, pair[0]] - of[m, pair[1]] for m in range(3)])
@@ -191,7 +191,7 @@ def test_tables_and_figure_come_from_the_rows(tiny_rows):
 
 def test_findings_answer_the_question_with_errors(tiny_rows):
     found = boosting_tables.findings(tiny_rows)
-    assert len(found) == 2 * 7
+    assert len(found) == 2 * 8
     assert found[1].startswith("independent labels, 60 rows: AB.MR held to 20 stumps, WBR-AB less")
     assert all("(standard error" in text or "(no error" in text for text in found if "p =" in text)
 
