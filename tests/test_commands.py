@@ -644,6 +644,29 @@ def test_evaluate_prints_the_metric_that_a_model_was_made_for(run, tmp_path, met
     assert low < high
 
 
+def test_evaluate_tells_whether_weights_matter(run, folder):
+    arguments = ("evaluate", folder / "recipes.delta", folder / "test.csv")
+    plain, told = run(*arguments), run(*arguments, "--weights")
+    assert not any("weights" in row["measure"] for row in plain.rows)
+    added = {row["measure"]: row for row in told.rows if row not in plain.rows}
+    assert list(added) == [
+        "pairs_changed_by_weights", "gain_by_weights", "dependence_through_weights",
+        "p_of_dependence",
+    ]  # fmt: skip
+    gain = [float(added["gain_by_weights"][key]) for key in ("low", "value", "high")]
+    assert gain == sorted(gain)
+    assert 0 < float(added["pairs_changed_by_weights"]["value"]) < 0.2
+
+
+def test_evaluate_says_which_rankers_have_no_weights(run, tmp_path):
+    (tmp_path / "r.csv").write_text(run("datasets", "example").out)
+    model = tmp_path / "m.delta"
+    assert run("fit", tmp_path / "r.csv", "--metric", "macro-f1@2", "--model", model).code == 0
+    result = run("evaluate", model, tmp_path / "r.csv", "--weights")
+    assert result.code == 1
+    assert "ranker must have a parameter `weight`" in result.err.replace("\n", " ")
+
+
 @pytest.mark.parametrize("metric", ["ndgc@5", "precision", "rank-loss@3", "ndcg@0"])
 def test_a_metric_that_is_none_is_refused(run, tmp_path, metric):
     result = run("fit", tmp_path / "none.csv", "--metric", metric, "--model", tmp_path / "m.delta")

@@ -14,20 +14,37 @@ from joblib.externals.loky import get_reusable_executor
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from deltarank import AdaBoostRanker, StagedSearchCV
 from deltarank.core.statistics import (
     clustered_error,
     paired_bootstrap,
+    sign_flip_p,
     standard_error,
+    t_test,
     wilcoxon_p,
 )
-from deltarank.paper.experiments import EXPERIMENTS, figure1, find, table1, table2
+from deltarank.datasets import SyntheticModel
+from deltarank.metrics import rank_loss
+from deltarank.paper.experiments import (
+    EXPERIMENTS,
+    figure1,
+    figure1_findings,
+    figure1_limits,
+    figure1_tables,
+    find,
+    table1,
+    table2,
+)
 from deltarank.paper.experiments.algorithms import ALGORITHMS
+from deltarank.paper.experiments.figure1_limits import MINIMISERS, floor, limit
 from deltarank.paper.experiments.presets import FULL, QUICK
 from deltarank.paper.experiments.published import TABLE1, TABLE2
 from deltarank.paper.experiments.runner import read_rows, run_jobs
 from deltarank.recipes import PATIENCE, Tuning
 
-TINY = replace(QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, rounds=(10, 20))
+TINY = replace(
+    QUICK, n_models=2, n_training_sets=1, sizes=(60, 120), n_test=300, n_limit=2000, rounds=(10, 20)
+)
 JOBS = [{"number": n, "power": 2} for n in range(8)]
 
 
@@ -151,6 +168,62 @@ class TestStatistics:
         assert_allclose((ours.low, ours.high), theirs, atol=0.02)
         assert_allclose(ours.mean, self.VALUES.mean())
 
+    def test_students_test_is_scipys(self):
+        found = t_test(self.VALUES)
+        theirs = stats.ttest_1samp(self.VALUES, 0)
+        interval = theirs.confidence_interval(0.95)
+        assert_allclose(found.p, theirs.pvalue)
+        assert_allclose((found.low, found.high), (interval.low, interval.high))
+        assert_allclose(found.error, stats.sem(self.VALUES))
+        assert np.isnan(t_test([1.0]).p)
+        assert t_test([1.0, 1.0]).p == 0
+        assert t_test([0.0, 0.0]).p == 1
+
+    def test_splits_that_share_rows_have_a_larger_variance(self):
+        """Random splits of one sample: its mean, over and over, as if it were estimated anew."""
+        generator = np.random.default_rng(1)
+        n_rows, n_train = 100, 60
+        held, naive, corrected = 0, 0, 0
+        for _ in range(300):
+            rows = generator.normal(size=n_rows)
+            means = [generator.permutation(rows)[n_train:].mean() for _ in range(10)]
+            plain, mended = t_test(means), t_test(means, overlap=40 / 60)
+            naive += plain.low < 0 < plain.high
+            corrected += mended.low < 0 < mended.high
+            held += 1
+        assert naive / held < 0.85
+        assert corrected / held > 0.92
+
+    def test_signs_are_flipped_as_by_scipy(self):
+        for values in (self.VALUES[:7], self.VALUES[:10] - 0.3):
+            theirs = stats.permutation_test(
+                (values,), np.sum, permutation_type="samples", n_resamples=np.inf
+            )
+            assert_allclose(sign_flip_p(values), theirs.pvalue)
+        assert_allclose(sign_flip_p(np.ones(10)), 2 / 1024)
+        assert_allclose(
+            sign_flip_p(self.VALUES), stats.ttest_1samp(self.VALUES, 0).pvalue, atol=2e-3
+        )
+
+    def test_blocks_of_neighbours_are_drawn_together(self):
+        """The interval of rows that are like their neighbours has the width of their mean."""
+        generator = np.random.default_rng(0)
+        noise = generator.normal(size=4000)
+        rows = np.empty(4000)
+        rows[0] = noise[0]
+        for i in range(1, 4000):
+            rows[i] = 0.6 * rows[i - 1] + noise[i]
+        wanted = 2 * 1.96 / (1 - 0.6) / np.sqrt(4000)
+        one, many = (paired_bootstrap(rows, 0.0, block=block) for block in (1, 50))
+        assert_allclose(many.high - many.low, wanted, rtol=0.15)
+        assert one.high - one.low < 0.6 * wanted
+
+    def test_blocks_of_one_are_rows_and_one_block_is_the_mean(self):
+        one = paired_bootstrap(self.VALUES, 0.0, block=1)
+        assert one == paired_bootstrap(self.VALUES, 0.0)
+        whole = paired_bootstrap(self.VALUES, 0.0, block=10_000)
+        assert_allclose((whole.low, whole.high), [whole.mean] * 2)
+
     def test_wilcoxon_is_scipys(self):
         other = self.VALUES[::-1] * 0.5
         assert wilcoxon_p(self.VALUES, other) == stats.wilcoxon(self.VALUES, other).pvalue
@@ -170,29 +243,32 @@ def test_every_experiment_asks_a_question_and_its_jobs_are_plain(name):
 @pytest.fixture(scope="module")
 def figure1_rows(tmp_path_factory):
     path = tmp_path_factory.mktemp("figure1") / "rows.jsonl"
-    return run_jobs(figure1.answer, figure1.jobs(TINY), path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure1_limits, "N_DRAWS", 1024)
+        patch.setenv("DELTARANK_NUM_THREADS", "1")
+        return run_jobs(figure1.answer, figure1.jobs(TINY), path)
 
 
 class TestFigure1:
     def test_the_full_protocol_is_the_papers(self):
         jobs = figure1.jobs(FULL)
-        trained = [job for job in jobs if job["algorithm"] != "Bayes"]
+        trained = [job for job in jobs if job["algorithm"] in figure1.CURVES]
         assert len(trained) == 2 * 10 * 10 * 8 * len(figure1.CURVES)
         assert {job["n_rows"] for job in trained} >= {100, 16_000}
         assert {job["n_test"] for job in jobs} == {50_000}
 
     def test_rankers_lose_to_the_bayes_ranker_and_gain_by_more_rows(self, figure1_rows):
-        rows = figure1.with_regret(figure1_rows)
+        rows = figure1_tables.with_regret(figure1_rows)
         regrets = [row["regret"] for row in rows]
         assert np.mean(regrets) > 0
         few, many = ([r["regret"] for r in rows if r["n_rows"] == n] for n in (60, 120))
         assert np.mean(few) > np.mean(many)
 
     def test_a_row_can_be_redone_from_itself(self, figure1_rows):
-        for row in figure1_rows[:3]:
+        for row in (figure1_rows[0], figure1_rows[-1]):
             job = {key: row[key] for key in figure1.jobs(TINY)[0]}
             again = figure1.answer(**job)
-            assert again["loss"] == row["loss"]
+            assert {key: row[key] for key in again} == again
 
     def test_all_rankers_of_a_training_set_see_the_same_rows(self):
         one, two = (
@@ -200,6 +276,47 @@ class TestFigure1:
             for _ in range(2)
         )
         assert (one[0] == two[0]).all()
+
+    def test_a_model_its_test_rows_and_training_rows_have_streams_of_their_own(self):
+        keys = [
+            (seed, model, *key)
+            for seed in (7, 8) for model in range(3)
+            for key in [(figure1.MODEL,), (figure1.TEST,),
+                        *((figure1.TRAINING, n, i) for n in (0, 60) for i in range(3))]
+        ]  # fmt: skip
+        draws = {tuple(figure1.stream(*key).random(4)) for key in keys}
+        assert len(draws) == len(keys)
+
+    def test_the_test_rows_do_not_follow_from_the_model(self):
+        """Once, both were drawn from one stream: the first angles gave the first radii."""
+        here = figure1.world("independent", 0, 10, 0.5, 50, 7)
+        angles = np.arctan2(here.model.directions[:, 1], here.model.directions[:, 0])
+        turns = angles % (2 * np.pi) / (2 * np.pi)
+        radii = np.hypot(*here.X[:10].T)
+        assert np.abs(radii**2 - turns).min() > 1e-9
+
+    def test_rows_of_other_seeds_are_not_taken_for_these(self, tmp_path):
+        job = figure1.jobs(TINY)[-1]
+        old = {key: value for key, value in job.items() if key != "seeding"}
+        path = tmp_path / "rows.jsonl"
+        path.write_text(json.dumps({**old, "loss": -1.0}) + "\n")
+        assert run_jobs(figure1.answer, [job], path)[0]["loss"] > 0
+
+    def test_stumps_have_every_threshold_as_in_weka(self):
+        preset = replace(TINY, sizes=(600,), stumps=(10, 20))
+        job = next(j for j in figure1.jobs(preset) if j["algorithm"] == "WBR-AB")
+        here = figure1.world(job["case"], 0, 10, 0.5, 300, job["seed"])
+        stream = figure1.stream(job["seed"], 0, figure1.TRAINING, 600, 0)
+        X, Y = here.model.sample(600, random_state=stream)
+        exact, binned = (
+            StagedSearchCV(
+                AdaBoostRanker(bins=bins), rounds=[10, 20], cv=3, random_state=job["seed"]
+            ).fit(X, Y)
+            for bins in (None, 256)
+        )
+        losses = [rank_loss(here.Y, each.decision_function(here.X)) for each in (exact, binned)]
+        assert losses[0] != losses[1]
+        assert figure1.answer(**job)["loss"] == losses[0]
 
     def test_cases_of_a_model_share_their_directions(self):
         independent, dependent = (
@@ -215,12 +332,13 @@ class TestFigure1:
              "loss": 10 * m + i + 0.5 * (a == "LLLR")}
             for a in ("WBR-LR", "LLLR") for m in range(3) for i in range(2)
         ]  # fmt: skip
-        gaps, models = figure1.paired_gaps(rows, "independent", 9, "LLLR", "WBR-LR")
+        gaps, models = figure1_tables.paired_gaps(rows, "independent", 9, "LLLR", "WBR-LR")
         assert (gaps == 0.5).all()
         assert models.tolist() == [0, 0, 1, 1, 2, 2]
 
     def test_tables_and_figure_come_from_the_rows(self, figure1_rows):
-        curves, differences = figure1.tables(figure1_rows)
+        curves, differences, limits = figure1_tables.tables(figure1_rows)
+        assert len(limits.rows) == 2 * 4
         assert len(curves.rows) == 2 * len(figure1.CURVES) * 2
         mine = [
             row["loss"]
@@ -263,13 +381,79 @@ def test_findings_weigh_differences_by_their_errors(gap, verdict):
         {"case": case, "n_rows": 0, "model": m, "algorithm": "Bayes", "loss": 0.1, "risk": 0.11}
         for case in figure1.CASES for m in range(5)
     ]  # fmt: skip
-    *found, independent, dependent = figure1.findings(rows)
+    *found, independent, dependent = figure1_findings.findings(rows)
     assert len(found) == 4
     for sentence in found:
         assert verdict in sentence
         assert ", 100 rows:" in sentence
     for sentence in (independent, dependent):
         assert "loss 0.1000 on the test rows, risk 0.1100" in sentence
+
+
+def test_a_model_that_makes_a_plateau_is_named():
+    rows = [
+        {"case": "dependent", "model": m, "n_rows": 9, "training_set": 0, "algorithm": "BR",
+         "regret": 0.9 if m == 2 else 0.01 * m}
+        for m in range(5)
+    ]  # fmt: skip
+    (sentence,) = figure1_findings._plateau_findings([], rows, 9)
+    assert sentence.startswith("dependent labels, BR at 9 rows: model 2 makes 92% of the mean")
+    assert figure1_findings._plateau_findings([], rows[:2], 9) == []
+
+
+def test_choices_at_an_end_of_their_grid_are_counted():
+    grids = {"Cs": [0.1, 1.0, 10.0], "stumps": [10, 20], "rounds": [10, 50, 100]}
+    rows = [
+        {"case": "dependent", "model": m, "n_rows": 9, "training_set": i, "algorithm": "WBR-LR",
+         "loss": 0.1, "regret": 0.1, "chosen": [0.1, 10.0, 1.0, 10.0][2 * m + i], **grids}
+        for m in range(2) for i in range(2)
+    ]  # fmt: skip
+    assert figure1_tables._ends(rows) == {"at low end": 0.25, "at high end": 0.5}
+    assert figure1_tables._ends([{**rows[0], "algorithm": "WBR-AB", "chosen": 20}]) == {
+        "at low end": 0.0,
+        "at high end": 1.0,
+    }
+
+
+class TestLimits:
+    """Where curves go, and where the Bayes ranker itself stands."""
+
+    def test_the_regret_of_a_ranking_is_what_it_loses_on_many_rows(self):
+        model = SyntheticModel.random(6, dependent=True, random_state=3)
+
+        def scores(X):
+            return X @ np.roll(model.directions, 1, axis=0).T
+
+        X, Y = model.sample(100_000, random_state=4)
+        lost = rank_loss(Y, scores(X), per_instance=True) - rank_loss(
+            Y, model.bayes_scores(X), per_instance=True
+        )
+        assert abs(model.regret(scores) - lost.mean()) < 4 * standard_error(lost)
+
+    def test_losses_go_where_theory_says(self, monkeypatch):
+        monkeypatch.setattr(figure1_limits, "N_DRAWS", 8192)
+        independent, dependent = (
+            SyntheticModel.random(10, dependent=case, random_state=[2012, 5])
+            for case in (False, True)
+        )
+        regrets = {
+            (name, case): limit(model, name, 100_000, np.random.default_rng(1))["regret"]
+            for case, model in (("independent", independent), ("dependent", dependent))
+            for name in MINIMISERS
+        }
+        # Linear scores with the right link: all are consistent where labels are independent.
+        assert max(r for (_, case), r in regrets.items() if case == "independent") < 5e-5
+        assert regrets["LLLR limit", "dependent"] > 4e-4
+        assert regrets["BR limit", "dependent"] > 1e-3
+        assert regrets["WBR-LR limit", "dependent"] < 2e-4
+
+    def test_the_bayes_ranker_has_no_regret_where_it_is_exact_and_little_elsewhere(self):
+        independent, dependent = (
+            SyntheticModel.random(10, dependent=case, random_state=[2012, 5])
+            for case in (False, True)
+        )
+        assert floor(independent) == 0
+        assert 1e-6 < floor(dependent) < 1e-4
 
 
 class TestTables:
@@ -295,10 +479,40 @@ class TestTables:
         assert_allclose(np.mean(row["row_losses"]), row["loss"], atol=1e-5)
         assert abs(row["loss"] - TABLE2["emotions"]["WBR-LR"]) < 0.02
         other = {**row, "algorithm": "LLLR", "loss": 0.5, "row_losses": [0.5] * 202}
-        losses, rivals, successors = table2.tables([row, other])
+        losses, rivals, successors, *_ = table2.tables([row, other])
         assert successors.rows[0]["WBR-LR"] == losses.rows[0]["WBR-LR"]
         assert losses.rows[0]["WBR-LR"] == f"{row['loss']:.4f} (0.1657)"
         assert rivals.rows[0]["better"] == "WBR-LR"
+
+    def test_overlapping_splits_do_not_make_a_difference_certain(self):
+        gaps = [0.001, 0.012, 0.002, 0.011, -0.004, 0.013, 0.002, 0.012, 0.001, 0.013]
+        one, other = (
+            [{"loss": 0.2 + extra, "row_losses": [0.2 + extra] * 800} for extra in extras]
+            for extras in (gaps, [0.0] * 10)
+        )
+        found = table2.difference("image", one, other)
+        assert stats.ttest_1samp(gaps, 0).pvalue < 0.02
+        assert found.low < 0 < found.mean
+
+    def test_neighbours_of_mediamill_count_together(self):
+        losses = np.repeat(np.random.default_rng(0).normal(0.1, 1, 100), 20).tolist()
+        rows = [{"loss": float(np.mean(losses)), "row_losses": losses}]
+        zero = [{"loss": 0.0, "row_losses": [0.0] * len(losses)}]
+        apart, together = (table2.difference(name, rows, zero) for name in ("yeast", "mediamill"))
+        assert together.high - together.low > 2 * (apart.high - apart.low)
+
+    def test_no_variant_of_the_features_is_chosen_by_its_test_loss(self):
+        grids = {"Cs": [0.1], "stumps": [10], "rounds": [10], "chosen": 0.5}
+        rows = [
+            {"data_set": "yeast", "features": variant, "split": 0, "algorithm": a, **grids,
+             "loss": loss, "row_losses": [loss] * 9}
+            for variant, loss in (("raw", 0.5), ("standardised", 0.1)) for a in ("LLLR", "WBR-LR")
+        ]  # fmt: skip
+        said = " ".join(table2.findings(rows))
+        assert (
+            "WBR-LR (raw features): within .005 of the paper's loss, or below it, on 0 of 1" in said
+        )
+        assert "WBR-LR (standardised features): within .005 of the paper's" in said
 
     def test_without_data_there_are_no_jobs(self, monkeypatch, tmp_path):
         monkeypatch.setenv("DELTARANK_DATA", str(tmp_path))

@@ -182,7 +182,8 @@ class TestTable2OfOwnData:
         losses = np.linspace(0, 0.4, 41)
         return [
             {"data_set": name, "features": "raw", "split": 0, "algorithm": algorithm,
-             "loss": 0.2, "row_losses": losses.tolist()}
+             "loss": 0.2, "row_losses": losses.tolist(), "chosen": 10, "Cs": [1, 10, 100],
+             "rounds": [1, 10, 100]}
             for algorithm in ("WBR-LR", "AB.MR")
         ]  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deltarank import datasets, metrics, theory
     from deltarank.core.splits import LabelStratifiedKFold
-    from deltarank.core.weights import instance_weights, weight_diagnostics
+    from deltarank.core.weights import instance_weights
     from deltarank.explanations import explain, top_features
     from deltarank.metrics import rank_loss
     from deltarank.rankers import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from deltarank.storage import load, save
     from deltarank.storage.onnx_export import export_onnx
+    from deltarank.wrappers.weight_diagnostics import weight_diagnostics
 
 __version__ = "0.1.0"
 
@@ -59,7 +60,7 @@ _HOME = {
     "rank_loss": "deltarank.metrics",
     "save": "deltarank.storage",
     "top_features": "deltarank.explanations",
-    "weight_diagnostics": "deltarank.core.weights",
+    "weight_diagnostics": "deltarank.wrappers.weight_diagnostics",
 }
 
 __all__ = [  # noqa: RUF022

@@ -30,8 +30,9 @@ LEAST_SHARE = 1e-12
 class AdaBoostRanker(StumpRanker):
     r"""Rank labels by weighted AdaBoost with stumps, consistent for rank loss, Eq. (11).
 
-    Every label is boosted on its own, as AdaBoost.M1 and the decision stump of Weka do it, from
-    start weights w(y). It minimises :math:`\sum_i w(y_i) e^{-y_{il} F_l(x_i)}` stump by stump; the
+    Every label is boosted on its own, as AdaBoost.M1 and the decision stump of Weka do it (to the
+    same thresholds with ``bins=None``), from start weights w(y). It minimises
+    :math:`\sum_i w(y_i) e^{-y_{il} F_l(x_i)}` stump by stump; the
     score is :math:`2 F_l`, an estimate of the log odds of the weighted marginal. Rows share their
     features, so one histogram per feature serves eight labels at a time.
 

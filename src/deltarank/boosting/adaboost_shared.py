@@ -41,6 +41,11 @@ class SharedStumpRanker(StumpRanker):
     # Scores are this many times the sums of steps.
     score_scale: ClassVar[float] = 1.0
 
+    @property
+    def _criterion(self) -> str:
+        """What the threshold of a stump minimises: the bound that its votes attain."""
+        return "z" if self.votes == "real" else "error"
+
     @abstractmethod
     def _loss(self, search: StumpSearch, labels: LabelSets, weights: Any) -> Loss: ...
 
@@ -49,7 +54,7 @@ class SharedStumpRanker(StumpRanker):
     ) -> Iterator[None]:
         bins = bin_features(X, self.bins)
         tiles = Tiles(labels, bins)
-        search = StumpSearch(bins, tiles, "z" if self.votes == "real" else "error")
+        search = StumpSearch(bins, tiles, self._criterion)
         loss = self._loss(search, labels, weights)
         loss.weigh()
         rounds: list[Round] = []

@@ -37,6 +37,14 @@ def evaluate(
     separator: options.Separator = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
+    weights: Annotated[
+        bool,
+        typer.Option(
+            "--weights",
+            help="Also tell whether weights of rows matter here: five folds of these rows are "
+            "fitted with and without them.",
+        ),
+    ] = False,
 ) -> None:
     """Measure a model on rows whose labels are known.
 
@@ -47,7 +55,7 @@ def evaluate(
     \b
     Examples:
       deltarank evaluate recipes.delta test.csv
-      deltarank evaluate yeast.delta yeast
+      deltarank evaluate yeast.delta yeast --weights
       deltarank evaluate films.delta test.jsonl --label-list genres | grep rank_loss
     """
     from deltarank.cli.goals import measure_goal, read_goal
@@ -68,6 +76,8 @@ def evaluate(
     if ranker.metric is not None:
         goal = read_goal(ranker.metric)
         overall.insert(0, measure_goal(goal, rows.Y, scores, n_draws=draws, seed=seed))
+    if weights:
+        overall += measure_weights(ranker.ranker, rows.X, rows.Y, seed)
     show_measures(overall, measure_labels(rows.Y, scores, ranker.classes), f"{model} on {data}")
 
 
@@ -98,6 +108,23 @@ def measure(Y: Any, scores: "NDArray[Any]", *, n_draws: int, seed: int) -> list[
         others = {"measure": "rank_loss_of_rows_with_pairs", "value": alone.mean()}
         rows.insert(1, others | _interval(alone, n_draws, seed))
     return rows
+
+
+def measure_weights(ranker: Any, X: Any, Y: Any, seed: int) -> list[Row]:
+    """Return what the weights of the ranker, or else of the rank loss, change on these rows."""
+    from deltarank import weight_diagnostics
+
+    own = ranker.get_params(deep=False).get("weight", "rank")
+    weight = "rank" if own == "uniform" else own
+    effect = weight_diagnostics(Y, weight, X=X, ranker=ranker, random_state=seed).effect
+    assert effect is not None, "features were given"
+    gain, no_interval = effect.gain, {"low": "", "high": ""}
+    return [
+        {"measure": "pairs_changed_by_weights", "value": effect.changed, **no_interval},
+        {"measure": "gain_by_weights", "value": gain.mean, "low": gain.low, "high": gain.high},
+        {"measure": "dependence_through_weights", "value": effect.correlation, **no_interval},
+        {"measure": "p_of_dependence", "value": effect.p_value, **no_interval},
+    ]
 
 
 def _interval(losses: "NDArray[Any]", n_draws: int, seed: int) -> Row:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from deltarank.core import threads
 from deltarank.core.choices import choose
 from deltarank.core.kernels.unknown_labels import mean_weights
 from deltarank.core.labels import LabelSets, label_sets, row_numbers
-from deltarank.core.text import notebook_table
 
 Weight = str | tuple[str, int] | Callable[[Any], Any]
 Floats = NDArray[np.float64]
@@ -218,49 +217,3 @@ def normalized(weights: Floats, labels: LabelSets, counts: Floats) -> Floats:
 def with_pair(labels: LabelSets, weights: Floats) -> NDArray[np.bool_]:
     """Tell which rows have a known pair to rank, or weigh something for one they may have."""
     return ~labels.trivial | ((labels.n_known < labels.n_labels) & (weights > 0))
-
-
-class WeightDiagnostics(NamedTuple):
-    """What weighting does to a sample."""
-
-    n_rows: int
-    n_dropped: int
-    effective_sample_size: float
-    largest_share: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_rows} rows, {self.n_dropped} of them weigh nothing\n"
-            f"worth {self.effective_sample_size:.1f} equally weighted rows\n"
-            f"the heaviest row carries {self.largest_share:.2%} of the weight"
-        )
-
-    def _repr_html_(self) -> str:
-        shown = {
-            "rows that weigh nothing": str(self.n_dropped),
-            "worth so many equally weighted rows": f"{self.effective_sample_size:.1f}",
-            "share of the heaviest row": f"{self.largest_share:.2%}",
-        }
-        return notebook_table(("rows", str(self.n_rows)), list(shown.items()))
-
-
-def weight_diagnostics(
-    Y: Any, weight: Weight = "rank", *, n_labels: int | None = None
-) -> WeightDiagnostics:
-    """Tell how many rows the weights drop and how many they are worth, Eq. (29).
-
-    Examples
-    --------
-    >>> print(weight_diagnostics([[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]))
-    3 rows, 1 of them weigh nothing
-    worth 2.0 equally weighted rows
-    the heaviest row carries 57.14% of the weight
-    """
-    weights = instance_weights(Y, weight, n_labels=n_labels)
-    total = weights.sum()
-    return WeightDiagnostics(
-        n_rows=len(weights),
-        n_dropped=int((weights == 0).sum()),
-        effective_sample_size=float(total**2 / (weights**2).sum()),
-        largest_share=float(weights.max() / total),
-    )

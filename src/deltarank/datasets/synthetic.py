@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 ROWS_PER_TASK = 64
 # Nodes of the half disk: radii and angles. The coarse grid is right to a few times 1e-6.
 COARSE, FINE = (8, 180), (16, 720)
+# Rankings differ near the lines where two labels tie, which takes more nodes than a risk.
+REGRET_GRID = (12, 240)
 # Independently scrambled Sobol sequences, whose spread tells the error.
 N_SCRAMBLES = 8
 
@@ -182,6 +184,33 @@ class SyntheticModel:
         return BayesRisk(
             float(low + np.mean(highs)) / 2, float(abs(np.mean(highs) - low) / 2 + 2 * spread)
         )
+
+    def regret(self, score: Any, weight: Weight = "rank", n_draws: int = 65536) -> float:
+        """Return what a ranking loses to the best one, in expectation over the disk.
+
+        Parameters
+        ----------
+        score : callable
+            ``score(X)`` gives scores of shape (n, m), as a ranker's `decision_function` does.
+        weight : str or ("ndcg", k)
+        n_draws : int
+            As in `bayes_scores`; the regret of the ranker that this many draws give is what a
+            result may be off by, about 1e-7 at the default.
+
+        Examples
+        --------
+        >>> model = SyntheticModel([[1.0, 0.0], [-1.0, 0.0]])
+        >>> model.regret(lambda X: X @ model.directions.T)
+        0.0
+        >>> model.regret(lambda X: -X @ model.directions.T) > 0.1
+        True
+        """
+        half, masses = _half_disk(*REGRET_GRID)
+        # Scores need not be odd in x, so that both halves count.
+        points, masses = np.concatenate([half, -half]), np.tile(masses / 2, 2)
+        expected = self.expectation(points, weight, n_draws)
+        lost = risk_of(expected, np.asarray(score(points))) - least_risk(expected)
+        return float(masses @ lost)
 
     def _exact_risk(self, weight: Weight, grid: tuple[int, int]) -> float:
         points, masses = _half_disk(*grid)

@@ -58,6 +58,7 @@ class Experiment:
 EXPERIMENTS = {
     "section4": "deltarank.paper.experiments.section4",
     "figure1": "deltarank.paper.experiments.figure1",
+    "boosting": "deltarank.paper.experiments.boosting",
     "table1": "deltarank.paper.experiments.table1",
     "table2": "deltarank.paper.experiments.table2",
 }

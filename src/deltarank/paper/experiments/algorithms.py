@@ -41,7 +41,8 @@ ALGORITHMS = {
         RECIPES["adaboost-mr"], "AdaBoost.MR: pairwise, discrete votes, stumps shared by labels"
     ),
     "WBR-AB": Algorithm(
-        RECIPES["adaboost"], "weighted AdaBoost.M1 per label, entropy stumps as in Weka"
+        RECIPES["adaboost"],
+        "weighted AdaBoost.M1 per label, entropy stumps; Weka's if exact",
     ),
     "AB.MH": Algorithm(
         RECIPES["adaboost-mh"], "weighted AdaBoost.MH: the univariate loss with the stumps of AB.MR"
@@ -73,3 +74,10 @@ ALGORITHMS = {
 }
 # The rivals, pairwise against univariate, with the same surrogate.
 RIVALS = {"exponential": ("AB.MR", "WBR-AB"), "logistic": ("LLLR", "WBR-LR")}
+
+
+def grid_of(row: Mapping[str, Any]) -> list[float]:
+    """Return the values that the parameter of a row was chosen from."""
+    if ALGORITHMS[row["algorithm"]].recipe.parameter == "C":
+        return list(row["Cs"])
+    return list(row["stumps" if row["algorithm"] == "WBR-AB" else "rounds"])

@@ -23,6 +23,8 @@ class Preset:
         Rows of a training set.
     n_test : int
         Rows of a model's test set.
+    n_limit : int
+        Rows that stand for infinitely many, in the fits that no more rows would change.
     n_labels : int
         The paper does not say how many; "around 10" is its phrase for its data sets.
     noise : float
@@ -41,6 +43,7 @@ class Preset:
     n_training_sets: int = 10
     sizes: tuple[int, ...] = (100, 250, 500, 1000, 2000, 4000, 8000, 16_000)
     n_test: int = 50_000
+    n_limit: int = 1_000_000
     n_labels: int = 10
     noise: float = 0.5
     rounds: tuple[int, ...] = ROUNDS
@@ -65,6 +68,7 @@ QUICK = Preset(
     n_training_sets=2,
     sizes=(100, 400, 1600),
     n_test=10_000,
+    n_limit=100_000,
     rounds=ROUNDS[:6],
     data_sets=("image", "emotions", "scene", "yeast"),
     n_splits=1,

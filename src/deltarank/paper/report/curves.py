@@ -36,7 +36,7 @@ def draw_curves(
     for column, (case, surrogate) in enumerate(columns):
         names = [name for name in curves if (name in EXPONENTIAL) == (surrogate == "exponential")]
         _losses(panels[0, column], rows, all_rows, case, names)
-        _regrets(panels[1, column], rows, case, names)
+        _regrets(panels[1, column], rows, all_rows, case, names)
         panels[0, column].set_title(f"{case} labels\n{surrogate} loss", loc="left")
         panels[1, column].set_xlabel("training rows")
     for panel in panels.flat:
@@ -54,12 +54,15 @@ def _losses(
         sizes, values = _by_size(rows, case, name, "loss")
         panel.plot(sizes, [v.mean() for v in values], label=name, **_style(name))
     # On the same test rows: its risk over all rows differs by more than some rankers do.
-    least = [r["loss"] for r in all_rows if r["algorithm"] == "Bayes" and r["case"] == case]
+    least = [row["loss"] for row in _of(all_rows, case, "Bayes")]
     panel.axhline(np.mean(least), color=BAYES_COLOUR, linestyle=":", label="Bayes ranker")
     panel.legend(frameon=False, fontsize=7.5)
 
 
-def _regrets(panel: Any, rows: list[Row], case: str, names: Sequence[str]) -> None:
+def _regrets(
+    panel: Any, rows: list[Row], all_rows: list[Row], case: str, names: Sequence[str]
+) -> None:
+    """Draw regrets; dotted where they go with more rows, shaded what the Bayes ranker has."""
     for name in names:
         sizes, values = _by_size(rows, case, name, "regret")
         models = _by_size(rows, case, name, "model")[1]
@@ -67,12 +70,27 @@ def _regrets(panel: Any, rows: list[Row], case: str, names: Sequence[str]) -> No
         errors = [clustered_error(v, m) for v, m in zip(values, models, strict=True)]
         # One model alone has no error to draw.
         panel.errorbar(sizes, means, np.nan_to_num(errors), capsize=2, label=name, **_style(name))
+        limits = _of(all_rows, case, f"{name} limit")
+        if limits:
+            panel.axhline(
+                np.mean([row["regret"] for row in limits]),
+                color=COLOURS[name],
+                linestyle=":",
+                linewidth=1,
+            )
+    floors = [row.get("floor", 0.0) for row in _of(all_rows, case, "Bayes")]
+    if any(floors):
+        panel.axhspan(min(floors), max(floors), color=BAYES_COLOUR, alpha=0.15, linewidth=0)
     # Differences show as distances where regrets are multiples of each other.
     panel.set_yscale("log", nonpositive="mask")
 
 
+def _of(rows: list[Row], case: str, name: str) -> list[Row]:
+    return [row for row in rows if row["case"] == case and row["algorithm"] == name]
+
+
 def _by_size(rows: list[Row], case: str, name: str, key: str) -> tuple[list[int], list[Any]]:
-    of_ranker = [row for row in rows if row["case"] == case and row["algorithm"] == name]
+    of_ranker = _of(rows, case, name)
     sizes = sorted({row["n_rows"] for row in of_ranker})
     return sizes, [np.array([row[key] for row in of_ranker if row["n_rows"] == n]) for n in sizes]
 

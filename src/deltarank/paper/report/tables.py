@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,6 +31,20 @@ def cell(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(cell(item) for item in value)
     return visible(str(value).translate(_ONE_CELL))
+
+
+def with_error(value: float, error: float) -> str:
+    """Write a value and its standard error, two digits of the error and as many of the value.
+
+    Examples
+    --------
+    >>> with_error(0.0002512, 0.0000596), with_error(-0.5, 0.0), with_error(1.0, float("nan"))
+    ('+0.000251 (standard error 0.000060)', '-0.5 (no error)', '+1 (no error)')
+    """
+    if not error > 0:
+        return f"{value:+.2g} (no error)"
+    digits = max(0, 1 - math.floor(math.log10(float(f"{error:.1e}"))))
+    return f"{value:+.{digits}f} (standard error {error:.{digits}f})"
 
 
 def to_tsv(rows: Iterable[Row]) -> str:
