@@ -581,6 +581,34 @@ class TestPage:
             shown = [b.text for b in browser.find_elements("css selector", "#bars b")]
         assert shown == ["</script><b>b</b>", "<img src=x onerror=alert(1)>"]
 
+    def test_vectors_are_typed_as_lists_and_their_mean_stands_for_none(self, browser, tmp_path):
+        rows = [{"v": [i % 2, i % 3], "tags": ["odd" if i % 2 else "even"]} for i in range(30)]
+        (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        train = read(tmp_path / "t.jsonl", labels="tags")
+        ranker = LogisticRanker().fit(train.X, [set(row["tags"]) for row in rows])
+        Model(ranker, Preparation.fit(train, scale=True)).save(tmp_path / "m")
+
+        def first():
+            return browser.execute_script("return document.querySelector('#bars b').textContent")
+
+        with Server(tmp_path, "m") as server:
+            browser.get(server.url)
+            wait_until(lambda: browser.find_elements("css selector", "textarea"))
+            for typed, wanted in (("[1, 0]", "odd"), ("0 1", "even")):
+                field = browser.find_element("css selector", "textarea")
+                field.clear()
+                field.send_keys(typed)
+                browser.find_element("id", "go").click()
+                wait_until(lambda: browser.find_elements("css selector", "#bars b"))
+                wait_until(lambda wanted=wanted: first() == wanted)
+            field.clear()
+            browser.find_element("id", "go").click()
+            wait_until(lambda: browser.find_element("id", "problem").text == "")
+            field.send_keys("[1]")
+            browser.find_element("id", "go").click()
+            wanted = "a vector of 2 numbers is wanted; got 1 numbers"
+            wait_until(lambda: wanted in browser.find_element("id", "problem").text)
+
     def test_bars_of_many_labels_are_powers_of_ten(self, browser, tmp_path):
         generator = np.random.default_rng(0)
         X = generator.normal(size=(200, 3))
