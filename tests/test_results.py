@@ -2,13 +2,16 @@
 
 import csv
 import io
+import itertools
 import json
 import lzma
+import statistics
 from pathlib import Path
 
 import pytest
 
 from deltarank.paper.experiments import find
+from deltarank.paper.experiments.boosting_arms import ARMS
 from deltarank.paper.experiments.figure1_limits import MINIMISERS
 from deltarank.paper.experiments.presets import FULL
 from deltarank.paper.experiments.runner import read_rows
@@ -36,6 +39,57 @@ def test_the_tables_follow_from_the_rows(name):
         for old, new in zip(cells_of(kept.read_text()), cells_of(to_csv(table.rows)), strict=True):
             # Last digits are those of the NumPy that added.
             assert old == new or abs(float(old) - float(new)) <= 1e-12 * abs(float(old))
+
+
+def test_the_table_of_boosting_follows_from_its_rows():
+    regrets = {}
+    for row in rows_of("boosting"):
+        assert row["n_rows"] == 16_000
+        regrets.setdefault((row["arm"], row["case"]), []).append(row["regret"])
+    with (RESULTS / "boosting.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [line["arm"] for line in table] == list(ARMS)
+    for line in table:
+        for case in ("independent", "dependent"):
+            values = regrets.get((line["arm"], case), [])
+            error = statistics.stdev(values) / len(values) ** 0.5 if values else 0
+            told = f"{statistics.mean(values):.6f} ± {error:.6f} ({len(values)})" if values else ""
+            assert line[case] == told
+
+
+def test_what_is_said_of_boosters_follows_from_their_rows():
+    rows = rows_of("boosting")
+
+    def gap(case, ones, others):
+        regrets = {(r["arm"], r["model"]): r["regret"] for r in rows if r["case"] == case}
+        models = [m for m in range(10) if all((arm, m) in regrets for arm in (*ones, *others))]
+        return statistics.mean(
+            statistics.mean(regrets[one, m] - regrets[other, m] for m in models)
+            for one, other in zip(ones, others, strict=True)
+        )
+
+    def arms(losses, stumps, step):
+        axes = itertools.product(losses, stumps, ("entropy", "error", "z"))
+        return [f"{loss}, {whose}, {criterion}, {step}" for loss, whose, criterion in axes]
+
+    text = (RESULTS / "index.md").read_text()
+    losses, single, pairs = ("univariate", "pairwise"), ["univariate"], ["pairwise"]
+    stumps, shared, own = ("own", "shared"), ["shared"], ["own"]
+    for case, ones, others, told in [
+        ("independent", arms(single, shared, 1), arms(pairs, shared, 1), "-0.000006 ("),
+        ("independent", arms(single, own, 1), arms(pairs, own, 1), "0.00038 ("),
+        ("independent", arms(pairs, own, 0.1), arms(single, own, 0.1), "0.00013 ("),
+        ("independent", arms(losses, own, 1), arms(losses, shared, 1), "0.00101 ("),
+        ("independent", arms(losses, own, 0.1), arms(losses, shared, 0.1), "0.00070 ("),
+        ("independent", arms(losses, stumps, 1), arms(losses, stumps, 0.1), "0.00140 ("),
+        ("independent", ["WBR-AB, at most 200"], ["WBR-AB, 256 bins"], "0.00119"),
+        ("independent", ["AB.MR, at most 20"], ["WBR-AB, at most 200"], "0.0026 ("),
+        ("dependent", ["AB.MR, 256 bins"], ["AB.MH, 256 bins"], "0.00075"),
+    ]:
+        number = told.removesuffix(" (")
+        digits = len(number.split(".")[1])
+        assert f"{gap(case, ones, others):.{digits}f}" == number
+        assert told in text
 
 
 NEW = ("seeding", "bins", "patience")
