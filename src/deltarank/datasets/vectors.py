@@ -149,4 +149,4 @@ def _table(name: str, cells: Any, width: int | None) -> tuple[NDArray[Any], NDAr
 
 def _wanted(width: int | None, got: Any) -> str:
     shown = f"{len(got)} numbers" if is_vector(got) else repr(got)[:40]
-    return f"a vector of {width} numbers is wanted; got {shown}"
+    return f"a vector of {width} numbers is wanted; got {shown} (ignore=, --ignore leaves it out)"
