@@ -23,7 +23,7 @@ def chances(loss: Loss, positive_cost: Any, scores: NDArray[Any]) -> NDArray[Any
     One cost for all labels, or one for each.
     """
     assert loss.inverse_link is not None, "a loss that is trained has one"
-    found = loss.inverse_link(scores)
+    at_costs = loss.inverse_link(scores)
     # Relevant cells that cost kappa turn a chance p into kappa p / (kappa p + 1 - p).
-    undone: NDArray[Any] = found / (positive_cost - (positive_cost - 1) * found)
+    undone: NDArray[Any] = at_costs / (positive_cost - (positive_cost - 1) * at_costs)
     return undone

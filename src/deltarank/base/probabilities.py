@@ -41,8 +41,8 @@ def has_probabilities(ranker: Any) -> bool:
 
 def _balances_of(ranker: Any) -> Any:
     """Return the values of balance that a ranker is, or may be, fitted with."""
-    given = getattr(ranker, "balances", None)
-    return getattr(ranker, "balance", 0.0) if given is None else list(given)
+    balances = getattr(ranker, "balances", None)
+    return getattr(ranker, "balance", 0.0) if balances is None else list(balances)
 
 
 def _weight_of(ranker: Any) -> Any:

@@ -45,11 +45,11 @@ class Cuts:
 
     def threshold(self, features: NDArray[Any], cuts: NDArray[Any]) -> NDArray[np.float64]:
         """Return the threshold above bin `cuts` of each feature; above the last, infinity."""
-        found = [
+        thresholds = [
             self.thresholds[feature][cut] if cut < len(self.thresholds[feature]) else np.inf
             for feature, cut in zip(features, cuts, strict=True)
         ]
-        return np.array(found, np.float64)
+        return np.array(thresholds, np.float64)
 
     def pack(self, padded: NDArray[Any], features: slice, packed: NDArray[Any]) -> None:
         """Write histograms (2, lines, lanes) of some features to their place in packed ones."""

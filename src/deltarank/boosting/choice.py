@@ -81,7 +81,7 @@ class StumpChoice:
 
         def search(group: int, tile: int) -> None:
             features = self.groups[group]
-            mine = slice(tile * LANES, (tile + 1) * LANES)
+            lanes = slice(tile * LANES, (tile + 1) * LANES)
             best_splits(
                 *histograms(features, tile),
                 self.cuts.n_values[features],
@@ -89,36 +89,38 @@ class StumpChoice:
                 self.criterion,
                 self.tie,
                 features.start,
-                value[group, mine],
-                feature[group, mine],
-                cut[group, mine],
-                sums[group, :, :, mine],
+                value[group, lanes],
+                feature[group, lanes],
+                cut[group, lanes],
+                sums[group, :, :, lanes],
             )
 
         run([partial(search, group, tile) for tile in tiles for group in range(n_groups)])
-        places = np.arange(n_places)
-        slack = self.tie * sums[value.argmin(axis=0), :, 0, places].sum(axis=1)
+        every_place = np.arange(n_places)
+        slack = self.tie * sums[value.argmin(axis=0), :, 0, every_place].sum(axis=1)
         best = (value <= value.min(axis=0) + slack).argmax(axis=0)
-        found = Stumps(
-            feature[best, places], cut[best, places], sums[best, :, :, places].transpose(1, 2, 0)
+        stumps = Stumps(
+            feature[best, every_place],
+            cut[best, every_place],
+            sums[best, :, :, every_place].transpose(1, 2, 0),
         )
-        if np.isinf(value[best, places]).any():
-            self._without_threshold(found, tiles, histograms, np.isinf(value[best, places]))
-        return found
+        if np.isinf(value[best, every_place]).any():
+            self._without_threshold(stumps, tiles, histograms, np.isinf(value[best, every_place]))
+        return stumps
 
     def _without_threshold(
         self,
-        found: Stumps,
+        stumps: Stumps,
         tiles: NDArray[np.int64],
         histograms: Histograms,
         without: NDArray[np.bool_],
     ) -> None:
         """Where no feature has two values, send all rows left."""
-        found.feature[without], found.cut[without] = 0, self.cuts.n_values[0] - 1
+        stumps.feature[without], stumps.cut[without] = 0, self.cuts.n_values[0] - 1
         for tile in tiles:
-            mine = slice(tile * LANES, (tile + 1) * LANES)
+            lanes = slice(tile * LANES, (tile + 1) * LANES)
             sums = branch_sums(self.cuts, 0, self.cuts.n_values[0] - 1, histograms, tile)
-            found.sums[:, :, mine] = np.where(without[mine], sums, found.sums[:, :, mine])
+            stumps.sums[:, :, lanes] = np.where(without[lanes], sums, stumps.sums[:, :, lanes])
 
 
 def branch_sums(

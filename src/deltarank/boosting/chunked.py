@@ -67,6 +67,6 @@ def _agreed_thresholds(rows: Chunks, n_features: int, bins: int) -> list[NDArray
     thresholds = []
     for features in row_blocks(n_features, FEATURES_PER_MESSAGE):
         merge = partial(ValueSummary.merged, room=ROOM)
-        found = rows.total(CountedRows.values, features, ROOM, merge=merge)
-        thresholds += [feature.thresholds(bins) for feature in found.features()]
+        summary = rows.total(CountedRows.values, features, ROOM, merge=merge)
+        thresholds += [feature.thresholds(bins) for feature in summary.features()]
     return thresholds

@@ -69,18 +69,18 @@ class ClusterLabelStumps:
         if self._last is not None:
             self._add_votes(Votes(self._last.feature, self._last.cut, votes))
         working = np.flatnonzero(active.reshape(-1, LANES).any(axis=1))
-        found = Stumps(
+        stumps = Stumps(
             np.zeros(self.n_places, np.int64),
             np.zeros(self.n_places, np.int64),
             np.zeros((3, 2, self.n_places)),
         )
         for some in row_blocks(len(working), self._tiles_per_message):
             tiles = working[some]
-            mine = (tiles[:, None] * LANES + np.arange(LANES)).ravel()
-            for whole, part in zip(found, self._best(tiles, shift), strict=True):
-                whole[..., mine] = part[..., mine]
-        self._last = found
-        return found
+            lanes = (tiles[:, None] * LANES + np.arange(LANES)).ravel()
+            for whole, part in zip(stumps, self._best(tiles, shift), strict=True):
+                whole[..., lanes] = part[..., lanes]
+        self._last = stumps
+        return stumps
 
     def _add_votes(self, last: Votes) -> None:
         self._rounds.append(last)

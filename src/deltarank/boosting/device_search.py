@@ -66,9 +66,9 @@ class DeviceLabelStumps:
             order.copy_(rows)
             starts.copy_(torch.searchsorted(ascending, bins))
 
-    def to_labels(self, places: NDArray[Any]) -> NDArray[Any]:
+    def to_labels(self, values: NDArray[Any]) -> NDArray[Any]:
         """See `LabelStumps.to_labels`."""
-        return places
+        return values
 
     def next(
         self, active: NDArray[np.bool_], votes: NDArray[np.float64], shift: NDArray[np.float64]
@@ -93,8 +93,8 @@ class DeviceLabelStumps:
         if cells.is_cuda:
             from deltarank.boosting.kernels.device_histograms import bin_sums
 
-            found: Tensor = bin_sums(cells, self._order, self._starts)
-            return found
+            sums_by_bin: Tensor = bin_sums(cells, self._order, self._starts)
+            return sums_by_bin
         both = torch.stack([cells.abs(), cells.clamp(min=0)], dim=1)
         sums = torch.zeros(len(self._codes), self._n_bins, *both.shape[1:])
         for total, order, codes in zip(sums, self._order, self._codes, strict=True):

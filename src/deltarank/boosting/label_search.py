@@ -39,7 +39,7 @@ class LabelStumps(Protocol):
         mean nothing.
         """
 
-    def to_labels(self, places: NDArray[Any]) -> NDArray[Any]:
+    def to_labels(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values in the order of places, along the last axis, into that of labels."""
 
 
@@ -80,8 +80,8 @@ class LocalLabelStumps:
         working = np.flatnonzero(active.reshape(-1, LANES).any(axis=1))
         tasks = []
         for tile in map(int, working):
-            mine = slice(tile * LANES, (tile + 1) * LANES)
-            codes = None if self._last is None else self._bins.columns(self._last.feature[mine])
+            lanes = slice(tile * LANES, (tile + 1) * LANES)
+            codes = None if self._last is None else self._bins.columns(self._last.feature[lanes])
             blocks = row_blocks(len(self._log_weights), ROWS_PER_TASK)
             tasks += [partial(self._reweigh, tile, rows, codes, votes, shift) for rows in blocks]
         self._search.run(tasks)
@@ -97,11 +97,11 @@ class LocalLabelStumps:
         shift: NDArray[np.float64],
     ) -> None:
         """Add the votes of the last stumps, if any, to scores, and weigh the rows anew."""
-        tiles, mine = self._tiles, slice(tile * LANES, (tile + 1) * LANES)
+        tiles, lanes = self._tiles, slice(tile * LANES, (tile + 1) * LANES)
         scores = tiles.scores[tile, rows]
         if self._last is not None and codes is not None:
-            missing = self._bins.n_values[self._last.feature[mine]]
-            add_label_votes(codes[:, rows], self._last.cut[mine], missing, votes[:, mine], scores)
+            missing = self._bins.n_values[self._last.feature[lanes]]
+            add_label_votes(codes[:, rows], self._last.cut[lanes], missing, votes[:, lanes], scores)
         signs, cells = tiles.signs[tile, rows], tiles.cells[tile, rows]
         gaps = tiles.has_gaps[tile]
-        univariate_weights(scores, signs, self._log_weights[rows], shift[mine], gaps, cells)
+        univariate_weights(scores, signs, self._log_weights[rows], shift[lanes], gaps, cells)

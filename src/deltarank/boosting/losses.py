@@ -139,14 +139,15 @@ class LabelLoss(Loss):
             _by_tile(np.exp(sign * votes) / self.total, tiles.cells.dtype) for sign in (-1, 1)
         )
 
-        def turn(tile: int, rows: slice) -> None:
+        def multiply(tile: int, rows: slice) -> None:
             parts = tiles.signs[tile, rows], tiles.cells[tile, rows]
             turn_cells(branches[rows], relevant[tile], other[tile], *parts)
 
-        self._run(turn)
-        weight, mine = stumps.sums[:, 0], np.minimum(stumps.sums[:, 1], stumps.sums[:, 0])
-        loss = (mine * np.exp(-votes) + (weight - mine) * np.exp(votes)).sum() / self.total
-        return self._set_total(float(loss))
+        self._run(multiply)
+        all_cells = stumps.sums[:, 0]
+        relevant_cells = np.minimum(stumps.sums[:, 1], all_cells)
+        loss = relevant_cells * np.exp(-votes) + (all_cells - relevant_cells) * np.exp(votes)
+        return self._set_total(float(loss.sum() / self.total))
 
     def _set_total(self, loss: float) -> float:
         self.total = loss
@@ -194,13 +195,13 @@ class PairLoss(Loss):
             part.reshape(-1, LANES) for part in (self.tiles.signs, self._factors, self.tiles.cells)
         )
 
-        def turn(rows: slice) -> None:
+        def multiply(rows: slice) -> None:
             multipliers = (branches, relevant, other)
             results = (cells, self.row_weights)
             ends = (rows.start, rows.stop)
             turn_pairs(ends, *multipliers, signs, factors, self._scales, scale, *results)
 
-        self.search.run([partial(turn, rows) for rows in self.rows])
+        self.search.run([partial(multiply, rows) for rows in self.rows])
         loss = float(self.row_weights.sum())
         self.total = 2 * loss
         self.level += np.log(loss)

@@ -36,10 +36,10 @@ class Places:
         self.order = np.argsort(-counts, kind="stable")
         self.n_places = -(-len(counts) // LANES) * LANES
 
-    def to_labels(self, places: NDArray[Any]) -> NDArray[Any]:
+    def to_labels(self, by_place: NDArray[Any]) -> NDArray[Any]:
         """Bring values in the order of places, along the last axis, into that of labels."""
-        values = np.empty((*places.shape[:-1], len(self.order)), places.dtype)
-        values[..., self.order] = places[..., : len(self.order)]
+        values = np.empty((*by_place.shape[:-1], len(self.order)), by_place.dtype)
+        values[..., self.order] = by_place[..., : len(self.order)]
         return values
 
     def signs_of(self, labels: LabelSets) -> NDArray[np.int8]:

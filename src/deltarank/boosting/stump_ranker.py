@@ -94,8 +94,8 @@ class StumpRanker(StagedRanker):
         for stage in stages:
             self._add_votes(X, slice(done, stage), scores)
             done = stage
-            found = self._finish(self._at_stage(X, scores, stage))
-            yield found[:, 0] if self._form == "binary" else found
+            at_stage = self._finish(self._at_stage(X, scores, stage))
+            yield at_stage[:, 0] if self._form == "binary" else at_stage
 
     def _at_stage(self, X: Any, scores: NDArray[np.float64], stage: int) -> NDArray[np.float64]:
         """Return the scores after some rounds from the sums of their votes."""

@@ -99,12 +99,12 @@ class BinnedRows:
 
     def _with_votes(self, scores: NDArray[np.float64], rounds: list[Votes]) -> NDArray[np.float64]:
         def add(tile: int) -> None:
-            mine = slice(tile * LANES, (tile + 1) * LANES)
+            lanes = slice(tile * LANES, (tile + 1) * LANES)
             for feature, cut, votes in rounds:
-                if votes[:, mine].any():
-                    codes, missing = self.bins.columns(feature[mine]), self.bins.n_values
+                if votes[:, lanes].any():
+                    codes, missing = self.bins.columns(feature[lanes]), self.bins.n_values
                     add_label_votes(
-                        codes, cut[mine], missing[feature[mine]], votes[:, mine], scores[tile]
+                        codes, cut[lanes], missing[feature[lanes]], votes[:, lanes], scores[tile]
                     )
 
         run([partial(add, tile) for tile in range(len(scores))])
@@ -125,8 +125,8 @@ class BinnedRows:
     ) -> NDArray[Any]:
         bins, signs, rows = self.bins, self.signs[tile], self.relevant_rows[tile]
         cells = aligned_empty(scores.shape, self.dtype)
-        mine = shift[tile * LANES : (tile + 1) * LANES]
-        univariate_weights(scores, signs, self.log_weights, mine, self.has_gaps[tile], cells)
+        tile_shift = shift[tile * LANES : (tile + 1) * LANES]
+        univariate_weights(scores, signs, self.log_weights, tile_shift, self.has_gaps[tile], cells)
         relevant = aligned_empty((len(rows), LANES), self.dtype)
         take_relevant(cells, signs, rows, relevant)
         packed = np.empty((2, bins.first_lines[-1], LANES), self.dtype)

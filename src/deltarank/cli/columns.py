@@ -15,23 +15,23 @@ FEWEST_ALIKE = 5
 def column_rows(data: Data, first_number: int) -> list[dict[str, Any]]:
     """Return one row per column: its name, how it was read, and how many features or labels."""
     if data.encoder is not None:
-        found = [
+        columns = [
             (column.name, column.kind, len(column.feature_names()))
             for column in data.encoder.columns
         ]
     elif data.feature_names is not None:
-        found = [(name, "number", 1) for name in data.feature_names]
+        columns = [(name, "number", 1) for name in data.feature_names]
     else:
         last = first_number + data.X.shape[1] - 1
-        found = [(f"{first_number} to {last}", "numbers", data.X.shape[1])]
+        columns = [(f"{first_number} to {last}", "numbers", data.X.shape[1])]
     n_labels = data.Y.shape[1]
     if data.label_column is not None:
-        found.append((data.label_column, "label list", n_labels))
+        columns.append((data.label_column, "label list", n_labels))
     elif data.label_names is not None:
-        found += [(name, "label", 1) for name in data.label_names]
+        columns += [(name, "label", 1) for name in data.label_names]
     else:
-        found.append((f"0 to {n_labels - 1}", "labels", n_labels))
-    return [{"column": name, "read as": kind, "count": size} for name, kind, size in found]
+        columns.append((f"0 to {n_labels - 1}", "labels", n_labels))
+    return [{"column": name, "read as": kind, "count": size} for name, kind, size in columns]
 
 
 def note_columns(rows: list[dict[str, Any]]) -> None:

@@ -61,11 +61,11 @@ def read_goal(text: str) -> Goal:
     >>> read_goal("ndcg@10").weight
     ('ndcg', 10)
     """
-    found = re.fullmatch(r"([a-z0-9-]+?)(?:@([1-9][0-9]*))?", text)
-    if found is None or found[1] not in GOALS:
+    parsed = re.fullmatch(r"([a-z0-9-]+?)(?:@([1-9][0-9]*))?", text)
+    if parsed is None or parsed[1] not in GOALS:
         known = ", ".join(name if name == "rank-loss" else f"{name}@5" for name in GOALS)
         raise typer.BadParameter(f"--metric must be one of {known} (or another number); got {text}")
-    name, k = found[1], None if found[2] is None else int(found[2])
+    name, k = parsed[1], None if parsed[2] is None else int(parsed[2])
     if (k is None) != (name == "rank-loss") and name != "ndcg":
         wanted = "no number of labels" if name == "rank-loss" else f"one, such as {name}@5"
         raise typer.BadParameter(f"--metric {name} has {wanted}; got {text}")
@@ -82,8 +82,13 @@ def measure_goal(goal: Goal, Y: Any, scores: Any, *, n_draws: int, seed: int) ->
 
     if isinstance(METRICS[goal.metric], Metric):
         values = getattr(metrics, goal.metric)(Y, scores, per_instance=True, **goal.options)
-        found = paired_bootstrap(values, 0.0, n_draws=n_draws, random_state=seed)
-        return {"measure": goal.name, "value": found.mean, "low": found.low, "high": found.high}
+        interval = paired_bootstrap(values, 0.0, n_draws=n_draws, random_state=seed)
+        return {
+            "measure": goal.name,
+            "value": interval.mean,
+            "low": interval.low,
+            "high": interval.high,
+        }
     placement, generator = place(Y, scores), np.random.default_rng(seed)
     n_rows = scores.shape[0]
 

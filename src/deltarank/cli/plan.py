@@ -66,10 +66,10 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
         f"C is chosen on {len(rows)} rows and the {len(labels)} most frequent labels (--tune takes "
         "all, which takes long; --C 1 chooses nothing)"
     )
-    found = make(recipe, settings).fit(X[rows], Y[rows][:, labels])
-    _say_what_it_takes(fit, 1.0, found.C_, prune, X, Y)
-    chosen = recipe.plain(settings.weight, found.C_, Tuning(seed=settings.seed))
-    return chosen.set_params(balance=found.balance_, prune=prune)
+    searched = make(recipe, settings).fit(X[rows], Y[rows][:, labels])
+    _say_what_it_takes(fit, 1.0, searched.C_, prune, X, Y)
+    chosen = recipe.plain(settings.weight, searched.C_, Tuning(seed=settings.seed))
+    return chosen.set_params(balance=searched.balance_, prune=prune)
 
 
 def _prune(settings: Settings, X: Any, n_labels: int) -> float | None:

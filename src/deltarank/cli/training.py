@@ -134,9 +134,9 @@ def fit_prepared(
 
 def _decided(recipe: Recipe, settings: Settings, ranker: Any) -> MetricRanker:
     """Return what finds the rule of the metric for the chances of rankers such as this one."""
-    goal, found = settings.goal, chosen(ranker)
+    goal, choices = settings.goal, chosen(ranker)
     assert goal is not None, "only a metric has a rule"
     assert goal.rule is not None, "others need none"
-    value = found.get("C") if recipe.parameter == "C" else found.get("n_stumps")
+    value = choices.get("C") if recipe.parameter == "C" else choices.get("n_stumps")
     again = recipe.plain(settings.weight, value, Tuning(seed=settings.seed))
     return MetricRanker(again, metric=goal.rule, k=goal.k, random_state=settings.seed)

@@ -137,8 +137,8 @@ def with_narrow_places(matrix: Any) -> Any:
     """
     if max(matrix.nnz, *matrix.shape) > np.iinfo(np.int32).max:
         return matrix
-    places = (part.astype(np.int32, copy=False) for part in (matrix.indices, matrix.indptr))
-    return type(matrix)((matrix.data, *places), shape=matrix.shape)
+    structure = (part.astype(np.int32, copy=False) for part in (matrix.indices, matrix.indptr))
+    return type(matrix)((matrix.data, *structure), shape=matrix.shape)
 
 
 def _dense(name: str, value: Any) -> list[tuple[str, NDArray[Any]]]:

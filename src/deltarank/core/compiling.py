@@ -15,7 +15,7 @@ from numba.core.bytecode import FunctionIdentity
 FunctionIdentity._unique_ids = count(secrets.randbits(62))
 
 
-def njit(given: Callable[..., Any] | None = None, **options: Any) -> Any:
+def njit(decorated: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile as numba's decorator does; without a folder to write to, in every process anew.
 
     Numba refuses ``cache=True`` where neither the package nor the user's cache can be written, as
@@ -26,8 +26,8 @@ def njit(given: Callable[..., Any] | None = None, **options: Any) -> Any:
     >>> njit(nogil=True, cache=True)(lambda number: 2 * number)(4)
     8
     """
-    if given is not None:
-        return _njit(given)
+    if decorated is not None:
+        return _njit(decorated)
 
     def compiled(function: Callable[..., Any]) -> Any:
         try:

@@ -28,8 +28,8 @@ def soft_targets(labels: LabelSets, chances: Floats, weight: Weight) -> tuple[Fl
     means, masses = expected_weights(labels, chances, weight), np.empty(len(chances))
     table = table_of_sizes(weight, labels.n_labels)
     mean_targets(labels.unknown.starts, chances, labels.sizes, table, masses)
-    own = means[labels.unknown.rows]
-    targets = np.divide(masses, own, out=np.zeros_like(masses), where=own > 0)
+    row_means = means[labels.unknown.rows]
+    targets = np.divide(masses, row_means, out=np.zeros_like(masses), where=row_means > 0)
     return means, np.clip(targets, 0.0, 1.0)
 
 

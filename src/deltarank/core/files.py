@@ -177,14 +177,14 @@ def _new_file(path: Path) -> tuple[int, Path]:
 
 def _remove_unfinished(path: Path) -> None:
     """Remove temporary files of the path that nobody holds open any more."""
-    for found in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
-        if not is_unfinished(found):
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
+        if not is_unfinished(leftover):
             continue
         with suppress(OSError):
-            handle = os.open(found, os.O_RDWR)
+            handle = os.open(leftover, os.O_RDWR)
             try:
                 if _lock(handle, wait=False):
-                    found.unlink()
+                    leftover.unlink()
             finally:
                 os.close(handle)
 

@@ -135,19 +135,19 @@ def label_sets(
     if classes is not None:
         n_labels = _agreeing(len(classes), n_labels, "classes")
     if sparse.issparse(Y):
-        found = _from_sparse(Y, argument)
+        sets = _from_sparse(Y, argument)
     elif is_list_of_sets(Y):
         return _from_sets(Y, n_labels, classes, argument)
     else:
-        found = _from_dense(_as_array(Y, argument), argument)
-    if found.n_rows == 0:
+        sets = _from_dense(_as_array(Y, argument), argument)
+    if sets.n_rows == 0:
         raise ValueError(f"{argument} must have at least one row; got none")
-    _agreeing(found.n_labels, n_labels, argument)
-    if found.unknown is not None and without_unknown is not None:
-        row, column = int(found.unknown.rows[0]), int(found.unknown.members[0])
+    _agreeing(sets.n_labels, n_labels, argument)
+    if sets.unknown is not None and without_unknown is not None:
+        row, column = int(sets.unknown.rows[0]), int(sets.unknown.members[0])
         wrong = _not_zero_one(np.nan, row, column, argument)
         raise ValueError(f"{wrong}: {without_unknown}")
-    return found
+    return sets
 
 
 def _agreeing(found: int, wanted: int | None, argument: str) -> int:

@@ -159,20 +159,20 @@ def expected_weights(labels: LabelSets, chances: Floats, weight: Weight) -> Floa
 
 def _chances_of_unknown(labels: LabelSets, chances: Any) -> Floats:
     """Check the chances of all cells, and return those of the unknown ones, row after row."""
-    given, shape = np.asarray(chances, dtype=float), (labels.n_rows, labels.n_labels)
-    if given.shape != shape:
+    cells, shape = np.asarray(chances, dtype=float), (labels.n_rows, labels.n_labels)
+    if cells.shape != shape:
         raise ValueError(
-            f"chances must have shape {shape}, a probability per row and label; got {given.shape}"
+            f"chances must have shape {shape}, a probability per row and label; got {cells.shape}"
         )
     assert labels.unknown is not None
-    found = given[labels.unknown.rows, labels.unknown.members]
-    wrong = np.flatnonzero(~((found >= 0) & (found <= 1)))
+    of_unknown = cells[labels.unknown.rows, labels.unknown.members]
+    wrong = np.flatnonzero(~((of_unknown >= 0) & (of_unknown <= 1)))
     if len(wrong):
         raise ValueError(
-            f"chances of unknown labels must be probabilities; got {found[wrong[0]]} in row "
+            f"chances of unknown labels must be probabilities; got {of_unknown[wrong[0]]} in row "
             f"{labels.unknown.rows[wrong[0]]}, column {labels.unknown.members[wrong[0]]}"
         )
-    return found
+    return of_unknown
 
 
 def weight_of_size(weight: Weight) -> Callable[[NDArray[Any], Any], Floats]:

@@ -28,13 +28,13 @@ def workers() -> Iterator[Any]:
         raise ImportError(
             f"fitting Dask collections needs dask.distributed: {install('dask')}"
         ) from error
-    with ExitStack() as own:
+    with ExitStack() as resources:
         try:
             client = get_client()
         except ValueError:
             cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
-            own.enter_context(cluster)
-            client = own.enter_context(Client(cluster, set_as_default=False))
+            resources.enter_context(cluster)
+            client = resources.enter_context(Client(cluster, set_as_default=False))
         yield client
 
 
@@ -110,11 +110,11 @@ class Chunks:
 
     def _by_worker(self, results: list[Any]) -> list[list[Any]]:
         """Return results that are probably on one worker together."""
-        places = self.client.who_has(self.futures)
+        holders = self.client.who_has(self.futures)
         at: dict[Any, list[Any]] = defaultdict(list)
         for result, chunk in zip(results, self.futures, strict=True):
-            at[min(places.get(chunk.key, ()), default=None)].append(result)
-        groups = [piece for mine in at.values() for piece in _pieces(mine)]
+            at[min(holders.get(chunk.key, ()), default=None)].append(result)
+        groups = [piece for of_worker in at.values() for piece in _pieces(of_worker)]
         return groups if len(groups) < len(results) else _pieces(results)
 
 

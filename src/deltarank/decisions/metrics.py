@@ -60,8 +60,8 @@ def _inverse(shares: Floats) -> Floats:
 
 
 def _balanced(known: Known) -> tuple[Floats, Floats]:
-    found, spared = _inverse(known.shares), _inverse(1 - known.shares)
-    return found + spared, -spared
+    per_relevant, spared = _inverse(known.shares), _inverse(1 - known.shares)
+    return per_relevant + spared, -spared
 
 
 DECISIONS: dict[str, Linear | Macro | FMeasure] = {

@@ -338,8 +338,8 @@ class BoostedTreeRanker(StagedRanker):
                 )
             self._forest.add_scores(X, scores, slice(done, stage))
             done = stage
-            found = self._finish(scores.copy())
-            yield found[:, 0] if self._form == "binary" else found
+            at_stage = self._finish(scores.copy())
+            yield at_stage[:, 0] if self._form == "binary" else at_stage
 
     def _scores(self, X: Any) -> NDArray[Any]:
         scores = np.tile(self.base_, (X.shape[0], 1))

@@ -113,8 +113,8 @@ class Booster:
         chance = relevant / np.where(known > 0, known, 1.0)
         link = trainable_loss(loss).link
         assert link is not None, "a loss that is trained has one"
-        found = link(np.clip(chance, LEAST_CHANCE, 1 - LEAST_CHANCE))
-        return np.where(np.isnan(self.constants), found, 0.0)
+        best_constant = link(np.clip(chance, LEAST_CHANCE, 1 - LEAST_CHANCE))
+        return np.where(np.isnan(self.constants), best_constant, 0.0)
 
     def trees(self) -> Iterator[Forest]:
         """Yield tree after tree, without end."""

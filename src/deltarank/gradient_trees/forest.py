@@ -81,8 +81,8 @@ class Forest(NamedTuple):
         later = self.roots[n_trees:]
         nodes = min([len(self.features), *later[later >= 0].tolist()])
         # The leaves of a tree are numbered before those of the next.
-        mine = np.concatenate([self.children[:nodes].ravel(), self.roots[:n_trees]])
-        leaves = int((~mine[mine < 0]).max()) + 1
+        links = np.concatenate([self.children[:nodes].ravel(), self.roots[:n_trees]])
+        leaves = int((~links[links < 0]).max()) + 1
         parts = {name: getattr(self, name)[:nodes] for name in OF_NODES}
         parts |= {name: getattr(self, name)[:leaves] for name in OF_LEAVES}
         return Forest(roots=self.roots[:n_trees], children=self.children[:nodes], **parts)
@@ -90,9 +90,9 @@ class Forest(NamedTuple):
     def check(self) -> None:
         """Refuse arrays that are not those of trees: kernels trust them."""
         n_nodes, n_leaves = len(self.features), len(self.values)
-        own = np.arange(n_nodes)[:, None]
+        numbers = np.arange(n_nodes)[:, None]
         is_leaf = self.children < 0
-        right = np.where(is_leaf, ~self.children < n_leaves, self.children > own)
+        right = np.where(is_leaf, ~self.children < n_leaves, self.children > numbers)
         within = (self.children < n_nodes) & (self.roots < n_nodes).all()
         if not (right & within).all() or not (~self.roots[self.roots < 0] < n_leaves).all():
             raise ValueError("children_ and roots_ are not those of trees")

@@ -169,10 +169,12 @@ class _Growing:
     def _split(self, split: Split, node: Node) -> None:
         bins, place = self.growth.rows.bins, len(self._splits)
         codes, (line,) = self.growth.rows.codes(np.array([split.feature]))
-        mine = self.order[node.rows]
+        node_rows = self.order[node.rows]
         missing = bins.n_values[split.feature]
-        n_left = part_rows(codes[line], split.cut, missing, split.missing_left, mine, self._spare)
-        if n_left in (0, len(mine)):  # sums that are only rounding
+        n_left = part_rows(
+            codes[line], split.cut, missing, split.missing_left, node_rows, self._spare
+        )
+        if n_left in (0, len(node_rows)):  # sums that are only rounding
             self._settle(node)
             return
         self._link(node, place)
@@ -180,7 +182,7 @@ class _Growing:
         self._children.append([0, 0])
         middle = node.rows.start + n_left
         sides = [slice(node.rows.start, middle), slice(middle, node.rows.stop)]
-        small = int(n_left > len(mine) / 2)
+        small = int(n_left > len(node_rows) / 2)
         less = self._sum(sides[small])
         totals = [less, node.total - less]
         rooms = [self.growth.take(), node.histograms]
@@ -205,7 +207,7 @@ class _Growing:
         growth, nodes = self.growth, [small] if large is None else [small, large]
         layout = growth._first_lines, growth._n_values
         rows = self.order[small.rows]
-        found = [Found.of(len(growth._n_values)) for _ in nodes]
+        candidates = [Found.of(len(growth._n_values)) for _ in nodes]
 
         def search(part: int) -> None:
             features = self._features[part]
@@ -213,7 +215,7 @@ class _Growing:
             if large is not None:
                 halves = (it.histograms.reshape(-1, LANES) for it in (small, large))
                 subtract(features, growth._first_lines, *halves)
-            for node, best in zip(nodes, found, strict=True):
+            for node, best in zip(nodes, candidates, strict=True):
                 parts = (node.histograms, features, *layout, node.total, growth.held_to)
                 best_splits(*parts, *best)
 
@@ -223,11 +225,11 @@ class _Growing:
                 task()
         else:
             run(tasks)
-        return [best.split(growth.tie) for best in found]
+        return [best.split(growth.tie) for best in candidates]
 
-    def _consider(self, nodes: list[Node], found: list[Split]) -> None:
+    def _consider(self, nodes: list[Node], splits: list[Split]) -> None:
         """Let nodes wait for their turn, or settle those that no split would help."""
-        for which, (node, best) in enumerate(zip(nodes, found, strict=True)):
+        for which, (node, best) in enumerate(zip(nodes, splits, strict=True)):
             sketch, curvature = node.total[:CURVATURE], node.total[CURVATURE]
             whole = float(sketch @ sketch) / (curvature + self.growth.limits.l2)
             gain = best.gain - whole

@@ -46,10 +46,10 @@ def joined(parts: list[Any], order: Array) -> Any:
     if sparse.issparse(parts[0]):
         return sparse.csc_array(sparse.vstack(parts, format="csr")[order])
     whole = np.empty((len(order), *parts[0].shape[1:]), parts[0].dtype)
-    places, end = np.argsort(order), len(order)
+    positions, end = np.argsort(order), len(order)
     while parts:
         part = parts.pop()
-        whole[places[end - len(part) : end]] = part
+        whole[positions[end - len(part) : end]] = part
         end -= len(part)
     return whole
 
@@ -88,5 +88,8 @@ def linear_scores(X: Any, coef: Any, intercept: Array) -> Array:
 
 
 def _parts(matrix: Any) -> tuple[Array, Array, Array]:
-    places = matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
-    return *places, matrix.data
+    positions = (
+        matrix.indptr.astype(np.int64, copy=False),
+        matrix.indices.astype(np.int32, copy=False),
+    )
+    return *positions, matrix.data

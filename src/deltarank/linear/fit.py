@@ -107,13 +107,13 @@ def _ascend(
     begin = None if start is None else start.point
     points, n_iter, converged = objective.rows.dual.solve(problems, objective.C, ascent, begin)
     points = points.astype(np.float64)
-    found = objective.evaluate(points, problems)
-    norms = np.linalg.norm(found.gradient, axis=1)
-    solution = Solution(points, found.value, norms, n_iter, converged, found.diagonal)
+    evaluation = objective.evaluate(points, problems)
+    norms = np.linalg.norm(evaluation.gradient, axis=1)
+    solution = Solution(points, evaluation.value, norms, n_iter, converged, evaluation.diagonal)
     late = np.flatnonzero(~solution.converged)
     if not late.size or options.max_iter <= n_epochs:
         return solution
-    near = Start(points[late], points[late], found.gradient[late], near=True)
+    near = Start(points[late], points[late], evaluation.gradient[late], near=True)
     passes = options._replace(max_iter=options.max_iter - n_epochs)
     rest = _descend(objective, problems[late], passes, near)
     for whole, part in zip(solution, rest, strict=True):
@@ -265,8 +265,8 @@ def _blocks_done(kept: Any, n_blocks: int, kind: type) -> dict[int, Any]:
     """Return the blocks that an earlier fit has left, by their numbers."""
     if not isinstance(kept, Checkpoint):
         return {}
-    found = {number: kept.load(number) for number in range(n_blocks)}
-    return {number: kind(**part) for number, part in found.items() if part is not None}
+    kept_blocks = {number: kept.load(number) for number in range(n_blocks)}
+    return {number: kind(**part) for number, part in kept_blocks.items() if part is not None}
 
 
 def _jobs(

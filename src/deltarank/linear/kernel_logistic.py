@@ -244,8 +244,8 @@ class _Search:
     def tried(self) -> list[dict[str, Any]]:
         """What was tried, as rows of a table."""
         return [
-            {"gamma": gamma, "n_landmarks": count, "C": found.C, "score": found.score}
-            for (gamma, count), found in self.seen.items()
+            {"gamma": gamma, "n_landmarks": count, "C": attempt.C, "score": attempt.score}
+            for (gamma, count), attempt in self.seen.items()
         ]
 
     def map(self, gamma: float, count: int) -> NystromMap:
@@ -293,8 +293,8 @@ class _Search:
 
     def _settings(self, name: str) -> dict[str, Any]:
         """Return the options that every fit has, with a folder of its own for checkpoints."""
-        given = ("weight", "balance", "unknown", "max_iter", "device", "n_jobs", "checkpoint")
-        settings = {option: getattr(self.ranker, option) for option in given}
+        names = ("weight", "balance", "unknown", "max_iter", "device", "n_jobs", "checkpoint")
+        settings = {option: getattr(self.ranker, option) for option in names}
         if settings["checkpoint"] is not None:
             settings["checkpoint"] = f"{settings['checkpoint']}/{name}"
         return settings
@@ -338,8 +338,12 @@ def _sampled_rows(X: Any, n_rows: int, generator: Any) -> Any:
         take(chunks[number], drawn[owner == number] - (ends[number - 1] if number else 0))
         for number in np.unique(owner)
     ]
-    found = dask.compute(*parts)
-    rows = sparse.vstack(found, format="csr") if sparse.issparse(found[0]) else np.vstack(found)
+    drawn_parts = dask.compute(*parts)
+    rows = (
+        sparse.vstack(drawn_parts, format="csr")
+        if sparse.issparse(drawn_parts[0])
+        else np.vstack(drawn_parts)
+    )
     return rows[generator.permutation(rows.shape[0])].astype(dtype_of(X), copy=False)
 
 

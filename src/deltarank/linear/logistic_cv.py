@@ -130,8 +130,8 @@ class LogisticRankerCV(UnivariateRanker):
         """
         options = self._options()
         Cs = _grid(DEFAULT_CS if self.Cs is None else self.Cs, "Cs", positive_number)
-        given = [self.balance] if self.balances is None else self.balances
-        balances = _grid(given, "balances", unit_number)
+        wanted = [self.balance] if self.balances is None else self.balances
+        balances = _grid(wanted, "balances", unit_number)
         # One step per C and further balance, two near the best, and the final fit: about as long,
         # though of one fold, to more digits.
         n_steps = len(Cs) + (len(balances) - 1) + 2 * (len(balances) > 1) + 1

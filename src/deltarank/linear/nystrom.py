@@ -45,11 +45,11 @@ class NystromMap(NamedTuple):
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return phi of each row, shape (n, r), computed in blocks of rows on all threads."""
-        found = np.empty((X.shape[0], self.whitening.shape[1]), self.whitening.dtype)
+        mapped = np.empty((X.shape[0], self.whitening.shape[1]), self.whitening.dtype)
 
         def fill(rows: slice) -> None:
             kernel = gaussian_kernel(X[rows], self.landmarks, self.gamma)
-            np.matmul(kernel, self.whitening, out=found[rows])
+            np.matmul(kernel, self.whitening, out=mapped[rows])
 
         blocks = row_blocks(X.shape[0], max(1, CELLS_PER_TASK // len(self.whitening)))
         with one_blas_thread(), progress("mapping", len(blocks)) as done:
@@ -58,7 +58,7 @@ class NystromMap(NamedTuple):
             for some in row_blocks(len(blocks), at_once):
                 run([partial(fill, rows) for rows in blocks[some]])
                 done(some.stop)
-        return found
+        return mapped
 
 
 def gaussian_kernel(X: Any, Z: Any, gamma: float) -> NDArray[Any]:

@@ -106,13 +106,13 @@ class Objective:
 
     def with_penalty(self, points: Any, sums: Sums) -> Evaluation:
         """Return the evaluation of problems from the sums of their losses over rows."""
-        places, xp = self.coordinates, self.rows.xp
+        coordinates, xp = self.coordinates, self.rows.xp
         square, slope = self._penalty(points)
-        slope[:, :-1] += places.gradient(sums.gradient)
+        slope[:, :-1] += coordinates.gradient(sums.gradient)
         slope[:, -1] += sums.residuals
         diagonal = xp.empty_like(points)
-        xp.multiply(sums.curvatures[:, None], places.spectrum, out=diagonal[:, :-1])
-        diagonal[:, :-1] += places.penalty / self.C
+        xp.multiply(sums.curvatures[:, None], coordinates.spectrum, out=diagonal[:, :-1])
+        diagonal[:, :-1] += coordinates.penalty / self.C
         # Never zero: a label that is always relevant has no curvature left.
         diagonal[:, -1] = sums.curvatures.clip(min=np.finfo(np.float32).tiny)
         diagonal[:, -1] += float(self.penalize_intercept) / self.C
@@ -120,8 +120,8 @@ class Objective:
 
     def derivatives(self, points: Any, problems: Any, careful: bool = True) -> Derivatives:
         """Evaluate with Hessians; where the place offers quicker, rough ones, unless `careful`."""
-        found = self.rows.derivatives(points, problems, careful)
-        value, gradient, hessian = (self._weighted(part, problems) for part in found)
+        sums = self.rows.derivatives(points, problems, careful)
+        value, gradient, hessian = (self._weighted(part, problems) for part in sums)
         # Few operations: on a device each takes as long to launch as these problems to evaluate.
         pull = points @ self._penalty_hessian
         value = value + (points * pull).sum(axis=1) / 2
@@ -133,22 +133,21 @@ class Objective:
         Folds of a frequent label share one, taken over all rows at the point of the first of
         them. A rare label's curvature sits in a few rows, so there each fold has its own.
         """
-        rows, places = self.rows, self.coordinates
+        rows, coordinates = self.rows, self.coordinates
         problem = rows.to_host(problems)
         label, fold = np.divmod(problem, rows.n_folds)
         shared = (rows.frequencies[label] >= self.shape[1]) & (rows.n_folds > 1)
         key = np.where(shared, label * rows.n_folds, problem)
         _, first, owner = np.unique(key, return_index=True, return_inverse=True)
-        coef = places.to_rows(points[first][:, :-1])
+        coef = coordinates.to_rows(points[first][:, :-1])
         left_out = np.where(shared, -1, fold)[first]
         curvatures = self._weighted(diagonals[first][:, -1], problems[first], -1)
-        given = (coef, points[first][:, -1], problems[first], curvatures, left_out)
-        hessians = rows.hessians(*given)
+        hessians = rows.hessians(coef, points[first][:, -1], problems[first], curvatures, left_out)
         if self.label_weights is not None:
             weights = self.label_weights[problem[first] // rows.n_folds]
             hessians = [float(w) * one for w, one in zip(weights, hessians, strict=True)]
-        found = rows.each(self._finish_hessian, hessians)
-        return rows.xp.stack(found), owner
+        finished = rows.each(self._finish_hessian, hessians)
+        return rows.xp.stack(finished), owner
 
     def _finish_hessian(self, hessian: Any) -> Any:
         return self.coordinates.hessian(hessian) + self._penalty_hessian
@@ -175,10 +174,10 @@ class Objective:
 
     @cached_property
     def _penalty_hessian(self) -> Any:
-        places, xp = self.coordinates, self.rows.xp
-        hessian = xp.diag(self._with_offset(places.penalty, 0.0))
+        coordinates, xp = self.coordinates, self.rows.xp
+        hessian = xp.diag(self._with_offset(coordinates.penalty, 0.0))
         if self.penalize_intercept:
-            direction = self._with_offset(places.intercept_direction, 1.0)
+            direction = self._with_offset(coordinates.intercept_direction, 1.0)
             hessian = hessian + xp.outer(direction, direction)
         return hessian / self.C
 
@@ -207,7 +206,7 @@ class Objective:
         Newton step from constant scores does not know this and overshoots for rare labels. The
         discriminant is shortened so that v grows like its root.
         """
-        rows, places = self.rows, self.coordinates
+        rows, coordinates = self.rows, self.coordinates
         sums = partial(self._label_sums, problems)
         relevant = sums("relevant")
         costly = sums("costly") if rows.has_costs else relevant
@@ -216,9 +215,11 @@ class Objective:
         if rows.has_unknown:
             others = others - sums("unknown")
         up, down, curvature, mass, other, pairs, lowering = map(rows.asarray, terms)
-        gradient = places.gradient(up[:, None] * costly + down[:, None] * others)
-        step = -gradient / (curvature[:, None] * places.spectrum + places.penalty / self.C)
-        lead = places.gradient(other[:, None] * relevant - mass[:, None] * others)
+        gradient = coordinates.gradient(up[:, None] * costly + down[:, None] * others)
+        step = -gradient / (
+            curvature[:, None] * coordinates.spectrum + coordinates.penalty / self.C
+        )
+        lead = coordinates.gradient(other[:, None] * relevant - mass[:, None] * others)
         gain = (step * lead).sum(axis=1) / pairs
         step = step / (gain.clip(min=1.0) ** 0.5)[:, None]
         offset = rows.asarray(constant)
@@ -272,12 +273,12 @@ class Objective:
         at constant scores tells the curvature along the way from there, as for any start.
         """
         rows = self.rows
-        own = self.start(rows.indices(np.arange(self.shape[0])))
+        default = self.start(rows.indices(np.arange(self.shape[0])))
         known = rows.asarray(np.where(np.isnan(intercept), 0.0, intercept))
         variables, offset = self.coordinates.from_features(rows.asarray(coef), known)
         point = rows.xp.hstack([variables, offset[:, None]])
         fresh = rows.asarray(np.isnan(intercept))[:, None]
-        return own._replace(point=rows.xp.where(fresh > 0, own.point, point), near=True)
+        return default._replace(point=rows.xp.where(fresh > 0, default.point, point), near=True)
 
     def median_of_folds(self, solution: Solution, n_folds: int) -> Start:
         """Return a start over all rows at the median of the solutions with a fold held out.
@@ -304,6 +305,6 @@ class Objective:
 
     def to_features(self, points: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return coefficients (p, d) and intercepts (p,) of the features as they were given."""
-        found = self.coordinates.to_features(self.rows.asarray(points))
-        coef, intercept = map(self.rows.to_host, found)
+        of_features = self.coordinates.to_features(self.rows.asarray(points))
+        coef, intercept = map(self.rows.to_host, of_features)
         return coef, intercept

@@ -99,8 +99,10 @@ def _score_block(
     for place, (current, solution) in enumerate(path):
         coef, intercept = current.to_features(solution.point)
         for fold, part in enumerate(rows.held_out):
-            own = slice(fold, None, n_folds)
-            scores[:, place, part] = linear_scores(rows.X[part], coef[own], intercept[own]).T
+            without_fold = slice(fold, None, n_folds)
+            scores[:, place, part] = linear_scores(
+                rows.X[part], coef[without_fold], intercept[without_fold]
+            ).T
     return Scores(scores[:, :, measured])
 
 

@@ -46,12 +46,12 @@ def placed_chunks(
     client: Any, ranker: Any, X: Any, Y: Any, sample_weight: Any, balance: float
 ) -> Placed:
     """Return rows on a cluster: chunks that stay in its memory, or on disk, until let go."""
-    given = (client, ranker, X, Y, sample_weight)
+    inputs = (client, ranker, X, Y, sample_weight)
     dtype = dtype_of(X)
-    found = place_chunks(*given, without_unknown=None)
-    checked, totals = average_chunks(ranker, *found, dtype, balance)
+    pieces = place_chunks(*inputs, without_unknown=None)
+    checked, totals = average_chunks(ranker, *pieces, dtype, balance)
     chunks = checked.map(_weighed, totals, ranker._label_costs(), balance)
-    del found, checked  # the weighed rows hold all of it
+    del pieces, checked  # the weighed rows hold all of it
     rows = ClusterRows(chunks, len(ranker.classes_), dtype=dtype, loss=ranker._loss())
     summary = rows.summary
     constants = constants_of(summary.relevant, summary.n_counted - summary.unknown)

@@ -53,8 +53,8 @@ class Marginals(NamedTuple):
         options = ranker._options()._replace(checkpoint=None)
         C = getattr(ranker, "C", DEFAULT_C)
         objective = Objective(rows, C=C, penalize_intercept=ranker.penalize_intercept)
-        found = fit(objective, options)
-        return Marginals(*with_constants(found.coef, found.intercept, constants))
+        fitted = fit(objective, options)
+        return Marginals(*with_constants(fitted.coef, fitted.intercept, constants))
 
     def of_unknown(self, X: Any, labels: LabelSets) -> NDArray[np.float64]:
         """Return the chances of the unknown cells, row after row."""

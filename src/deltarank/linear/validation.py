@@ -159,7 +159,7 @@ class HeldOutHere:
         for current, solution in solve_path(objective, Cs, options):
             coef, intercept = current.to_features(solution.point)
             each = [slice(fold, None, n_folds) for fold in range(n_folds)]
-            yield self._scores([(coef[own], intercept[own]) for own in each]), solution
+            yield self._scores([(coef[of_fold], intercept[of_fold]) for of_fold in each]), solution
 
     def steps_at_once(self, Cs: Array) -> int:
         """Return how many values of C are solved for one yield of the path."""
@@ -227,8 +227,8 @@ class HeldOutHere:
         return [self._score(*linear, held_out) for linear, held_out in parts]
 
     def _score(self, coef: Array, intercept: Array, held_out: "HeldOut") -> float:
-        given = ("weight", "positive_cost", "keep_shift", "balance", "loss", "device")
-        ranker = LogisticRanker(**{name: getattr(self._ranker, name) for name in given})
+        names = ("weight", "positive_cost", "keep_shift", "balance", "loss", "device")
+        ranker = LogisticRanker(**{name: getattr(self._ranker, name) for name in names})
         for name in ("classes_", "_form", "n_features_in_"):
             setattr(ranker, name, getattr(self._ranker, name))
         constants = held_out.constants

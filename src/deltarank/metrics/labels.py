@@ -66,13 +66,13 @@ class Tallies(NamedTuple):
     """What is counted of each label over all rows, shape (m,), rows weighing what they weigh.
 
     `hits` where it is relevant and among the first k, `chosen` where it is among them, `relevant`
-    where it is relevant; `found` is the chance that it is a hit in any row at all.
+    where it is relevant; `hit_anywhere` is the chance that it is a hit in any row at all.
     """
 
     hits: Floats
     chosen: Floats
     relevant: Floats
-    found: Floats
+    hit_anywhere: Floats
 
 
 def precision(tallies: Tallies) -> Floats:
@@ -92,7 +92,7 @@ def f1(tallies: Tallies) -> Floats:
 
 def coverage(tallies: Tallies) -> Floats:
     """Whether the label is among the first k of a row that has it."""
-    return tallies.found
+    return tallies.hit_anywhere
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
@@ -145,8 +145,8 @@ class LabelSums:
     def label_values(self) -> Floats:
         """Return the value of each label, NaN for one that is left out."""
         counted = {name: sums.read() for name, sums in self._sums.items()}
-        found = np.where(self._certain, 1.0, -np.expm1(counted.pop("log_missed")))
-        tallies = Tallies(**counted, found=found)
+        hit_anywhere = np.where(self._certain, 1.0, -np.expm1(counted.pop("log_missed")))
+        tallies = Tallies(**counted, hit_anywhere=hit_anywhere)
         left_out = self._skip & (tallies.relevant == 0)
         return np.where(left_out, np.nan, self._values(tallies))
 

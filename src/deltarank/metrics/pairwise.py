@@ -162,6 +162,8 @@ def _row_by_row(
     for i in range(labels.n_rows):
         known = np.delete(np.arange(labels.n_labels), unknown[[i]].indices)
         members = np.searchsorted(known, relevant[[i]].indices).astype(np.int32)
-        mine = (np.array([0, len(members)]), members)
+        row_labels = (np.array([0, len(members)]), members)
         row = slice(i, i + 1)
-        _block(kernel, scores[row, known], np.zeros(1, np.int64), weights[row], mine, losses[row])
+        _block(
+            kernel, scores[row, known], np.zeros(1, np.int64), weights[row], row_labels, losses[row]
+        )

@@ -55,10 +55,10 @@ def average_precision_rows(placement: Placement, *, trivial: str = "zero") -> Ro
     """Precision at each relevant label's position, averaged over these labels, Eq. (32)."""
     above, tied = placement.above, placement.tied
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, placement.labels.n_labels + 1))])
-    # At the j-th tied place the precision is (found + slope (j - 1)) / (above + j) on average.
-    found = placement.better + 1.0
+    # At the j-th tied place the precision is (hits + slope (j - 1)) / (above + j) on average.
+    hits = placement.better + 1.0
     slope = (placement.equal - 1.0) / np.maximum(tied - 1, 1)
-    total = (found - slope * (above + 1)) * (harmonic[above + tied] - harmonic[above])
+    total = (hits - slope * (above + 1)) * (harmonic[above + tied] - harmonic[above])
     precision = (total + slope * tied) / tied
     sizes = placement.labels.sizes
     return placement.row_sums(precision) / np.maximum(sizes, 1), _kept(sizes == 0, trivial)

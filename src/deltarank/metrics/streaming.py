@@ -140,9 +140,9 @@ class StreamingMetric:
 def _measured(
     metric: str, options: dict[str, Any], classes: Any, Y: Any, scores: Any, sample_weight: Any
 ) -> StreamingMetric:
-    found = StreamingMetric(metric, **options)
-    found.update(Y, scores, sample_weight, classes=classes)
-    return found
+    streaming = StreamingMetric(metric, **options)
+    streaming.update(Y, scores, sample_weight, classes=classes)
+    return streaming
 
 
 def _merged(parts: list[StreamingMetric]) -> StreamingMetric:

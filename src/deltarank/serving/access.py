@@ -76,8 +76,8 @@ class Access:
         elif scheme.lower() != "bearer":
             return False
         # Digests, because a comparison in constant time still tells whether lengths agree.
-        wanted, found = (sha256(text.encode()).digest() for text in (self.token, given.strip()))
-        return hmac.compare_digest(wanted, found)
+        wanted, offered = (sha256(text.encode()).digest() for text in (self.token, given.strip()))
+        return hmac.compare_digest(wanted, offered)
 
 
 class Guard:

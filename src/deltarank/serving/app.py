@@ -142,8 +142,8 @@ def _add_annif(
     async def suggest_subjects(request: Request) -> dict[str, Any]:
         """Suggest subjects for a text: a form with text and limit, as Annif sends it."""
         work = partial(suggest, service, vocabulary, n_unknown, await request.body())
-        found: dict[str, Any] = await _within(service.limits.seconds, pool, work)
-        return found
+        answer: dict[str, Any] = await _within(service.limits.seconds, pool, work)
+        return answer
 
 
 def _add_ranking(

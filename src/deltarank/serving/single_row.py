@@ -70,8 +70,8 @@ class SingleRow:
             return [0], np.array([self._scaled(first, number)])
         if isinstance(column, CategoryColumn):
             known = self._places[column.name]
-            found = sorted({known[it] for it in categories(cell) if it in known})
-            return found, np.ones(len(found))
+            members = sorted({known[it] for it in categories(cell) if it in known})
+            return members, np.ones(len(members))
         return column.row(cell)
 
     def _scaled(self, feature: int, value: float) -> float:

@@ -46,12 +46,12 @@ def read_concepts(path: Path) -> list[Concept]:
 
 
 def _concepts(told: Iterator[Statement]) -> list[Concept]:
-    found: set[str] = set()
+    concepts: set[str] = set()
     dropped: set[str] = set()
     names: dict[str, list[Literal]] = {}
     for subject, predicate, what in told:
         if predicate == f"{RDF}type" and what == f"{SKOS}Concept":
-            found.add(subject)
+            concepts.add(subject)
         elif predicate == f"{SKOS}prefLabel" and isinstance(what, Literal) and what.text.strip():
             names.setdefault(subject, []).append(what)
         elif predicate == DEPRECATED and _text(what) in ("true", "1"):
@@ -59,7 +59,7 @@ def _concepts(told: Iterator[Statement]) -> list[Concept]:
     return [
         Concept(uri, _shown(labels), tuple(_clean(it.text) for it in labels))
         for uri, labels in names.items()
-        if uri in found and uri not in dropped
+        if uri in concepts and uri not in dropped
     ]
 
 

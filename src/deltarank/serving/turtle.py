@@ -84,20 +84,20 @@ class _Reader:
     def _tokens(self) -> Iterator[Token]:
         at = 0
         while at < len(self.text):
-            found = _TOKEN.match(self.text, at)
-            if found is None:
+            token = _TOKEN.match(self.text, at)
+            if token is None:
                 raise self._error(at)
-            if found.lastgroup != "skip":
-                yield Token(str(found.lastgroup), found[0], at)
-            at = found.end()
+            if token.lastgroup != "skip":
+                yield Token(str(token.lastgroup), token[0], at)
+            at = token.end()
         while True:
             yield Token("end", "", at)
 
     def _error(self, at: int, wanted: str = "") -> ValueError:
         line = self.text.count("\n", 0, at) + 1
-        found = self.text[at : at + 30].split("\n")[0]
+        rest = self.text[at : at + 30].split("\n")[0]
         wanted = f"{wanted} is wanted" if wanted else "this is not understood"
-        return ValueError(f"line {line}: {wanted}; got {found!r}")
+        return ValueError(f"line {line}: {wanted}; got {rest!r}")
 
     def _take(self) -> Token:
         token, self.token = self.token, next(self.tokens)
@@ -201,8 +201,8 @@ def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
 
-    def letter(found: re.Match[str]) -> str:
-        what = found[1]
+    def letter(escape: re.Match[str]) -> str:
+        what = escape[1]
         return chr(int(what[1:], 16)) if len(what) > 1 else _LETTERS.get(what, what)
 
     return _ESCAPE.sub(letter, text)

@@ -88,15 +88,15 @@ class _Trees(Parts):
         }
 
     def _attributes(self, estimator: Any, entry: Known, parameters: Node) -> Node:
-        found = {k: v for k, v in vars(estimator).items() if k not in parameters}
-        if strange := sorted(found.keys() - entry.attributes - {*entry.forgotten}):
+        fitted = {k: v for k, v in vars(estimator).items() if k not in parameters}
+        if strange := sorted(fitted.keys() - entry.attributes - {*entry.forgotten}):
             raise ValueError(
                 f"{type(estimator).__name__} cannot be saved: this release does not know its "
                 f"attribute {strange[0]}, which another release of its library may have brought"
             )
         return {
             key: names_to_plain(value) if key == "classes_" else self.to_plain(value, key)
-            for key, value in found.items()
+            for key, value in fitted.items()
             if key not in entry.forgotten
         }
 

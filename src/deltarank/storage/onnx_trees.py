@@ -30,8 +30,8 @@ def forest_scores(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
     for start in range(0, ranker.n_trees_, TREES_PER_SUM):
         stop = min(start + TREES_PER_SUM, ranker.n_trees_)
         some = graph.add("Gather", leaves, graph.constant(range(start, stop), np.int64), axis=1)
-        found = graph.cast(graph.add("Gather", table, some), graph.dtype)
-        scores = graph.add("Add", scores, graph.add("ReduceSum", found, axis, keepdims=0))
+        leaf_values = graph.cast(graph.add("Gather", table, some), graph.dtype)
+        scores = graph.add("Add", scores, graph.add("ReduceSum", leaf_values, axis, keepdims=0))
     return scores
 
 

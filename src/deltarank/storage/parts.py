@@ -104,7 +104,7 @@ class Parts:
 
 def _data_type(kind: Any) -> Any:
     """Return a data type of numbers, strings or objects; others could be fields and names."""
-    found = np.dtype(kind)
-    if found.kind not in "biufUO":
+    dtype = np.dtype(kind)
+    if dtype.kind not in "biufUO":
         raise ValueError(f"no data type of a model file: {kind!r:.40}")
-    return found
+    return dtype

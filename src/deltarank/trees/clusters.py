@@ -72,8 +72,8 @@ class LabelClusters:
             below = []
             for (holder, place, seed), groups in zip(level, threads.run(tasks), strict=True):
                 holder[place] = groups
-                own = np.random.SeedSequence(seed).generate_state(len(groups))
-                below += [(groups, k, int(own[k])) for k in range(len(groups))]
+                child_seeds = np.random.SeedSequence(seed).generate_state(len(groups))
+                below += [(groups, k, int(child_seeds[k])) for k in range(len(groups))]
             level = below
         return number_nodes(roots)
 

@@ -93,8 +93,8 @@ class Rows(NamedTuple):
         length = largest * float(np.sqrt(squares / matrix.shape[0])) or 1.0
         scale = 2.0 ** round(np.log2(length))  # by a power of two, so that nothing is rounded
         values = (matrix.data / scale).astype(np.float32)
-        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-        return cls((*places, values), matrix.shape[1], scale, weights.astype(np.float32), labels)
+        structure = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        return cls((*structure, values), matrix.shape[1], scale, weights.astype(np.float32), labels)
 
     def take(self, rows: Array) -> Any:
         """Return some rows as they were given, up to rounding; dense where that is quicker."""
@@ -179,9 +179,9 @@ def _families(forest: Forest, of_nodes: tuple[Array, Array], counted: Array) -> 
     starts, rows = of_nodes
     bounds = np.concatenate([[0], forest.child_starts])
     for parent, (first, end) in enumerate(pairwise(bounds), start=-1):
-        own = counted if parent < 0 else rows[starts[parent] : starts[parent + 1]]
+        family_rows = counted if parent < 0 else rows[starts[parent] : starts[parent + 1]]
         for block in threads.row_blocks(end - first, LANES):
-            yield _Family(first + block.start, first + block.stop, own)
+            yield _Family(first + block.start, first + block.stop, family_rows)
 
 
 class _Problems(NamedTuple):
@@ -199,9 +199,9 @@ class _Problems(NamedTuple):
     def solve(self, families: list[_Family]) -> Fitted:
         """Solve some families, the largest first, on all threads."""
         order = np.argsort([-len(family.rows) for family in families], kind="stable")
-        found = threads.run([partial(self.ascend, families[k]) for k in order])
+        ascended = threads.run([partial(self.ascend, families[k]) for k in order])
         parts: list[Any] = [None] * len(families)
-        for k, part in zip(order, found, strict=True):
+        for k, part in zip(order, ascended, strict=True):
             parts[k] = self.descend(families[k]) if part is None else part
         counts, indices, values, *others = (
             np.concatenate(field) for field in zip(*parts, strict=True)
@@ -212,10 +212,10 @@ class _Problems(NamedTuple):
 
     def ascend(self, family: _Family) -> tuple[Array, ...] | None:
         """Solve siblings by dual coordinate ascent; None where that is not the way."""
-        (first, end, own), rows, options = family, self.rows, self.options
+        (first, end, family_rows), rows, options = family, self.rows, self.options
         width = end - first
         starts, _ = self.of_nodes
-        if (np.diff(starts[first : end + 1]) == len(own)).all():
+        if (np.diff(starts[first : end + 1]) == len(family_rows)).all():
             # As for roots where all rows have a label: there is nothing to tell.
             nothing = np.zeros(width, np.int64)
             empty = np.empty(0, np.int32), np.empty(0, np.float32)
@@ -230,8 +230,8 @@ class _Problems(NamedTuple):
         epochs = min(options.max_iter, linear.PATIENCE)
         limits = (intercept_Cs, options.tol, epochs, options.loss == "squared_hinge")
         features, coef, intercepts, n_epochs, gaps = ascend_siblings(
-            rows.matrix, rows.n_features, own, rows.weights, self._signs(family), scaled, limits,
-            first + 1,
+            rows.matrix, rows.n_features, family_rows, rows.weights, self._signs(family), scaled,
+            limits, first + 1,
         )  # fmt: skip
         if gaps.max() > options.tol and options.max_iter > linear.PATIENCE:
             return None
@@ -240,10 +240,10 @@ class _Problems(NamedTuple):
 
     def descend(self, family: _Family) -> tuple[Array, ...]:
         """Solve siblings by the solvers of linear rankers."""
-        (first, end, own), options = family, self.options
+        (first, end, family_rows), options = family, self.options
         width = end - first
-        X = self.rows.take(own)
-        signs, weights = self._signs(family), self.rows.weights[own].astype(np.float64)
+        X = self.rows.take(family_rows)
+        signs, weights = self._signs(family), self.rows.weights[family_rows].astype(np.float64)
         features = np.arange(X.shape[1], dtype=np.int32)
         coef, intercept = np.empty((X.shape[1], width), np.float32), np.empty(width)
         n_iter, converged = np.empty(width, np.int64), np.empty(width, bool)
@@ -255,8 +255,8 @@ class _Problems(NamedTuple):
             local = LocalRows(X, label_sets(signs[:, lanes] > 0), weights, loss=loss)
             objective = Objective(local, C=C, penalize_intercept=options.penalize_intercept)
             solution = linear.solve(objective, np.arange(len(lanes)), limits)
-            found, intercept[lanes] = objective.to_features(solution.point)
-            coef[:, lanes] = found.T * self.rows.scale
+            node_coef, intercept[lanes] = objective.to_features(solution.point)
+            coef[:, lanes] = node_coef.T * self.rows.scale
             n_iter[lanes], converged[lanes] = solution.n_iter, solution.converged
         # These solvers estimate the gap, and tell whether it is below what was asked for.
         gaps = np.where(converged, 0.0, np.inf)

@@ -106,11 +106,13 @@ class Nodes:
                 len(scores), max(1, CELLS_PER_CHUNK // len(self.parents))
             ):
                 of_nodes = linear_scores(rows[chunk].astype(np.float64), by_feature, self.intercept)
-                own = scores[chunk]
+                chunk_scores = scores[chunk]
                 threads.run(
                     [
-                        partial(score_labels, of_nodes[it], child_starts, self.leaves, own[it])
-                        for it in threads.row_blocks(len(own), ROWS_PER_TASK)
+                        partial(
+                            score_labels, of_nodes[it], child_starts, self.leaves, chunk_scores[it]
+                        )
+                        for it in threads.row_blocks(len(chunk_scores), ROWS_PER_TASK)
                     ]
                 )
             return scores

@@ -66,10 +66,10 @@ class Forest(NamedTuple):
 
     def leaves(self, n_labels: int) -> NDArray[np.int32]:
         """Return the leaf (n_trees, n_labels) of each label, -1 of labels that have none."""
-        found = np.full((self.n_trees, n_labels), -1, np.int32)
+        leaf_of = np.full((self.n_trees, n_labels), -1, np.int32)
         nodes = np.flatnonzero(self.labels >= 0)
-        found[self._from_parents(np.arange(self.n_trees), 0)[nodes], self.labels[nodes]] = nodes
-        return found
+        leaf_of[self._from_parents(np.arange(self.n_trees), 0)[nodes], self.labels[nodes]] = nodes
+        return leaf_of
 
     @property
     def depth(self) -> int:
@@ -78,12 +78,12 @@ class Forest(NamedTuple):
 
     def _from_parents(self, of_roots: Array, step: int) -> NDArray[np.int64]:
         """Return what each node has from its parent, plus `step`."""
-        found, level = of_roots.astype(np.int64), slice(0, self.n_trees)
+        values, level = of_roots.astype(np.int64), slice(0, self.n_trees)
         while level.start < level.stop:
             counts = np.diff(self.child_starts[level.start : level.stop + 1])
-            found = np.concatenate([found, np.repeat(found[level], counts) + step])
-            level = slice(level.stop, len(found))
-        return found
+            values = np.concatenate([values, np.repeat(values[level], counts) + step])
+            level = slice(level.stop, len(values))
+        return values
 
 
 # A node that is not numbered yet: a label, or what is below.

@@ -44,9 +44,9 @@ NEVER = Steps(np.zeros(1), np.zeros(1))
 
 def isotonic(scores: Floats, relevant: NDArray[np.bool_], counts: Floats) -> Map:
     """Return the increasing function with the least squared error, constant beyond the scores."""
-    found = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    found.fit(scores, relevant.astype(float), sample_weight=counts)
-    return Steps(found.X_thresholds_, found.y_thresholds_)
+    regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    regression.fit(scores, relevant.astype(float), sample_weight=counts)
+    return Steps(regression.X_thresholds_, regression.y_thresholds_)
 
 
 def platt(scores: Floats, relevant: NDArray[np.bool_], counts: Floats) -> Map:

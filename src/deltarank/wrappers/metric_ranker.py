@@ -198,9 +198,9 @@ class MetricRanker(DecidingRanker):
         if isinstance(decision, Linear):
             slopes, offsets = decision.rule(known)
         elif isinstance(decision, Macro) and not self.batch:
-            found = frank_wolfe(self._held_out(data), decision.kind, self._k, never=LAST)
-            self.value_, self.mixture_value_ = found.value, found.mixture_value
-            slopes, offsets = found.rule
+            solution = frank_wolfe(self._held_out(data), decision.kind, self._k, never=LAST)
+            self.value_, self.mixture_value_ = solution.value, solution.mixture_value
+            slopes, offsets = solution.rule
         n_labels = len(self.classes_)
         self.slopes_ = np.broadcast_to(slopes, n_labels).astype(np.float64)
         # Nothing is lost by choosing a label that is never relevant, but it is of no use to anyone.

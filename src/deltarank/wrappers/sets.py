@@ -85,11 +85,11 @@ def micro_f1(cells: Cells) -> Floats:
         places = [int(np.argmax(2 * sweep.hits - best * sweep.size)) for sweep in sweeps]
         hits = sum(sweep.hits[k] for sweep, k in zip(sweeps, places, strict=True))
         size = sum(sweep.size[k] for sweep, k in zip(sweeps, places, strict=True))
-        found = 2 * hits / (size + total) if size + total > 0 else 0.0
-        if found <= best:
+        value = 2 * hits / (size + total) if size + total > 0 else 0.0
+        if value <= best:
             picked = zip(sweeps, places, strict=True)
             return np.array([sweep.thresholds[k] for sweep, k in picked])
-        best = found
+        best = value
 
 
 def _shared(cells: Cells, value: Callable[..., Floats]) -> Floats:

@@ -110,9 +110,9 @@ def best_splits(
     impurities, least = np.empty_like(weights[:n_bins]), np.empty_like(weights[:1])
     for f in range(n_values.shape[0]):
         missing = f * n_bins + n_values[f]
-        mine = slice(f * n_bins, missing + 1)
+        lines = slice(f * n_bins, missing + 1)
         here = impurities[: n_values[f] + 1]
-        _split(criterion, weights[mine], relevant[mine], right, right_relevant, here)
+        _split(criterion, weights[lines], relevant[lines], right, right_relevant, here)
         # Most features have nothing better: one vector comparison a bin finds that out.
         least[0] = np.inf
         for b in range(n_values[f] - 1):
@@ -141,9 +141,9 @@ def add_impurities(weights, relevant, n_values, n_bins, criterion, totals):
     right, right_relevant = np.empty_like(weights[:n_bins]), np.empty_like(weights[:n_bins])
     impurities = np.empty_like(weights[:n_bins])
     for f in range(n_values.shape[0]):
-        mine = slice(f * n_bins, f * n_bins + n_values[f] + 1)
+        lines = slice(f * n_bins, f * n_bins + n_values[f] + 1)
         here = impurities[: n_values[f] + 1]
-        _split(criterion, weights[mine], relevant[mine], right, right_relevant, here)
+        _split(criterion, weights[lines], relevant[lines], right, right_relevant, here)
         for b in range(n_values[f] - 1):
             row = here[b]
             half = (row[0] + row[1]) + (row[2] + row[3])
@@ -179,9 +179,9 @@ def compact_split(codes, n_values, n_bins, cells, signs, criterion, tie, relevan
             for f in range(n_features):
                 bin_line = tile * n_lines + f * n_bins + codes[f, i]
                 add_sides(relevant, bin_line, other, bin_line, cells, line, signs, line)
-        mine = slice(tile * n_lines, (tile + 1) * n_lines)
+        lines = slice(tile * n_lines, (tile + 1) * n_lines)
         add_impurities(
-            relevant[mine] + other[mine], relevant[mine].copy(), n_values, n_bins, criterion,
+            relevant[lines] + other[lines], relevant[lines].copy(), n_values, n_bins, criterion,
             impurities,
         )  # fmt: skip
     # Every feature's histogram adds up to the same total.

@@ -32,10 +32,10 @@ class _Row:
 
     def layer(self, number):
         """Return the same row in another layer of its array."""
-        found, layer = copy(self), ir.Constant(self._rows_a_layer.type, number)
+        row, layer = copy(self), ir.Constant(self._rows_a_layer.type, number)
         step = self._builder.mul(layer, self._rows_a_layer)
-        found._pointer = self._builder.gep(self._pointer, [step])
-        return found
+        row._pointer = self._builder.gep(self._pointer, [step])
+        return row
 
     @property
     def zero(self):
@@ -73,8 +73,8 @@ def _operation(steps):
             else _Number(builder, value)
             for kind, value in parts
         ]
-        found = steps(builder, *rows)
-        return context.get_dummy_value() if found is None else found
+        result = steps(builder, *rows)
+        return context.get_dummy_value() if result is None else result
 
     def typing(returned, *arguments):
         if any(isinstance(kind, types.Array) and kind.layout != "C" for kind in arguments):
@@ -106,9 +106,9 @@ def _weigh(builder, target, source, signs, relevant, other):
 def _add_sides(builder, relevant, other, source, signs):
     is_relevant = builder.icmp_signed(">", signs.load(), signs.zero)
     cells = source.load()
-    mine = builder.select(is_relevant, cells, source.zero)
+    relevant_cells = builder.select(is_relevant, cells, source.zero)
     rest = builder.select(is_relevant, source.zero, cells)
-    relevant.store(builder.fadd(relevant.load(), mine))
+    relevant.store(builder.fadd(relevant.load(), relevant_cells))
     other.store(builder.fadd(other.load(), rest))
 
 
@@ -130,9 +130,9 @@ def _sum(builder, source):
 @_operation
 def _pull_apart(builder, upper, lower, totals):
     sides = builder.fsub(upper.layer(RELEVANT).load(), lower.layer(RELEVANT).load())
-    mine, others = upper.layer(POWER).load(), lower.layer(POWER).load()
-    both, zero = builder.fadd(mine, others), upper.zero
-    wrong = builder.select(builder.fcmp_ordered(">", sides, zero), others, mine)
+    upper_power, lower_power = upper.layer(POWER).load(), lower.layer(POWER).load()
+    both, zero = builder.fadd(upper_power, lower_power), upper.zero
+    wrong = builder.select(builder.fcmp_ordered(">", sides, zero), lower_power, upper_power)
     pull = builder.fdiv(builder.fmul(sides, wrong), both)
     upper.layer(SLOPE).store(builder.fsub(upper.layer(SLOPE).load(), pull))
     lower.layer(SLOPE).store(builder.fadd(lower.layer(SLOPE).load(), pull))
@@ -141,8 +141,8 @@ def _pull_apart(builder, upper, lower, totals):
     factor = builder.fmul(both, builder.select(is_less, inverse, inverse_of_other))
     product, missed = totals.layer(PRODUCT), totals.layer(MISSED)
     no_pair = builder.fcmp_ordered("==", sides, zero)
-    found = builder.fmul(product.load(), factor)
-    product.store(builder.select(no_pair, product.load(), found))
+    multiplied = builder.fmul(product.load(), factor)
+    product.store(builder.select(no_pair, product.load(), multiplied))
     short = builder.fmul(sides, builder.fsub(lower.load(), upper.load()))
     is_short = builder.fcmp_ordered(">", short, zero)
     missed.store(builder.fadd(missed.load(), builder.select(is_short, short, zero)))

@@ -36,18 +36,18 @@ def mean_targets(starts, chances, sizes, weight_of_size, targets):
     ones, upwards or downwards, whichever divides by the larger chance, gives that of the others.
     """
     for i in range(len(sizes)):
-        own = chances[starts[i] : starts[i + 1]]
-        n_unknown = len(own)
+        unknown_chances = chances[starts[i] : starts[i + 1]]
+        n_unknown = len(unknown_chances)
         counts = np.zeros(n_unknown + 1)
         counts[0] = 1.0
         for label in range(n_unknown):
-            p = own[label]
+            p = unknown_chances[label]
             for s in range(label + 1, 0, -1):
                 counts[s] = counts[s] * (1 - p) + counts[s - 1] * p
             counts[0] *= 1 - p
         without = np.empty(n_unknown)
         for label in range(n_unknown):
-            p = own[label]
+            p = unknown_chances[label]
             if p <= 0.5:
                 without[0] = counts[0] / (1 - p)
                 for s in range(1, n_unknown):

@@ -305,8 +305,10 @@ def _vectors(column: Any) -> NDArray[Any] | None:
     limits = compute.min_max(widths).as_py()
     if limits["min"] != limits["max"] or not limits["min"] or numbers.null_count:
         return None
-    found = np.asarray(numbers.to_numpy()).reshape(len(column), limits["min"])
-    return found.astype(np.float32) if found.dtype == np.float16 else found
+    numbers_by_row = np.asarray(numbers.to_numpy()).reshape(len(column), limits["min"])
+    return (
+        numbers_by_row.astype(np.float32) if numbers_by_row.dtype == np.float16 else numbers_by_row
+    )
 
 
 TABLES: dict[str, Tables] = {

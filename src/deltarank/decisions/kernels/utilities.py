@@ -19,8 +19,8 @@ def utility(kind, hit, chosen, relevant):
         return hit / (chosen + relevant - hit) if chosen + relevant - hit > 0 else 0.0
     if relevant <= 0 or relevant >= 1:
         return 0.0
-    found, spared = hit / relevant, 1 - (chosen - hit) / (1 - relevant)
-    return 2 * found * spared / (found + spared) if found + spared > 0 else 0.0
+    hit_rate, spared = hit / relevant, 1 - (chosen - hit) / (1 - relevant)
+    return 2 * hit_rate * spared / (hit_rate + spared) if hit_rate + spared > 0 else 0.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -34,13 +34,13 @@ def slopes(kind, hit, chosen, relevant):
         return ((chosen + relevant) / union**2, -hit / union**2) if union > 0 else (0.0, 0.0)
     if relevant <= 0 or relevant >= 1:
         return 0.0, 0.0
-    found, spared = hit / relevant, 1 - (chosen - hit) / (1 - relevant)
-    both = found + spared
+    hit_rate, spared = hit / relevant, 1 - (chosen - hit) / (1 - relevant)
+    both = hit_rate + spared
     if both <= 0:
         return 0.0, 0.0
-    by_found, by_spared = 2 * (spared / both) ** 2, 2 * (found / both) ** 2
+    by_hit_rate, by_spared = 2 * (spared / both) ** 2, 2 * (hit_rate / both) ** 2
     false = by_spared / (1 - relevant)
-    return by_found / relevant + false, -false
+    return by_hit_rate / relevant + false, -false
 
 
 @njit(nogil=True, cache=True)
@@ -55,7 +55,9 @@ def mean_utility(kind, hit, chosen, relevant):
 @njit(nogil=True, cache=True)
 def all_slopes(kind, hit, chosen, relevant):
     """Return the derivatives of every label's utility, shape (2, m)."""
-    found = np.empty((2, len(hit)))
+    slopes_of_labels = np.empty((2, len(hit)))
     for label in range(len(hit)):
-        found[0, label], found[1, label] = slopes(kind, hit[label], chosen[label], relevant[label])
-    return found
+        slopes_of_labels[0, label], slopes_of_labels[1, label] = slopes(
+            kind, hit[label], chosen[label], relevant[label]
+        )
+    return slopes_of_labels

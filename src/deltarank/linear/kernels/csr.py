@@ -16,20 +16,20 @@ WIDE = 192
 
 
 @njit(inline="always", fastmath=FAST)
-def _add_rows(dense, places, values, k, end, target):
-    """Add rows of a dense matrix, those at ``places[k:end]`` times their values, to a target.
+def _add_rows(dense, source_rows, values, k, end, target):
+    """Add rows of a dense matrix, those at ``source_rows[k:end]`` times their values, to a target.
 
     Four stored values at a time: the target is loaded and stored once for all of them.
     """
     while k + 3 < end:
         v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
-        s0, s1 = dense[places[k]], dense[places[k + 1]]
-        s2, s3 = dense[places[k + 2]], dense[places[k + 3]]
+        s0, s1 = dense[source_rows[k]], dense[source_rows[k + 1]]
+        s2, s3 = dense[source_rows[k + 2]], dense[source_rows[k + 3]]
         for j in range(target.shape[0]):
             target[j] += (v0 * s0[j] + v1 * s1[j]) + (v2 * s2[j] + v3 * s3[j])
         k += 4
     while k < end:
-        value, source = values[k], dense[places[k]]
+        value, source = values[k], dense[source_rows[k]]
         for j in range(target.shape[0]):
             target[j] += value * source[j]
         k += 1
@@ -58,10 +58,10 @@ def add_csr_transposed_times_dense(matrix, rows, dense, out):
 
 
 @njit(nogil=True, cache=True)
-def _sort_by_feature(matrix, rows, ends, places, sorted_values):
+def _sort_by_feature(matrix, rows, ends, row_of_entry, sorted_values):
     """Sort the stored values of some rows by feature, rows ascending.
 
-    Those of feature f end before ``ends[f]``; `places` tells of each which of the rows it is in.
+    Those of feature f end before ``ends[f]``; `row_of_entry` says which of the rows each is in.
     """
     starts, indices, values = matrix
     ends[:] = 0
@@ -74,16 +74,16 @@ def _sort_by_feature(matrix, rows, ends, places, sorted_values):
     for b in range(rows.shape[0]):
         for k in range(starts[rows[b]], starts[rows[b] + 1]):
             at = ends[indices[k]]
-            places[at], sorted_values[at] = b, values[k]
+            row_of_entry[at], sorted_values[at] = b, values[k]
             ends[indices[k]] = at + 1
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _add_sorted_times_dense(ends, places, values, dense, out):
+def _add_sorted_times_dense(ends, row_of_entry, values, dense, out):
     """Add the same as `add_csr_transposed_times_dense`, of values sorted by feature."""
     begin = 0
     for f in range(out.shape[0]):
-        _add_rows(dense, places, values, begin, ends[f], out[f])
+        _add_rows(dense, row_of_entry, values, begin, ends[f], out[f])
         begin = ends[f]
 
 
@@ -112,15 +112,15 @@ def csr_chunk(matrix, rows, block, problem, weights, labels, costs, sums, gradie
     sorts = n_columns >= WIDE
     room = _most_values(matrix, rows, block) if sorts else 0
     ends = np.empty(n_features, np.int64)
-    places, sorted_values = np.empty(room, np.int32), np.empty(room, np.float32)
+    row_of_entry, sorted_values = np.empty(room, np.int32), np.empty(room, np.float32)
     for begin in range(0, rows.shape[0], block):
         part = rows[begin : begin + block]
         s = scores[: part.shape[0]]
         csr_times_dense(matrix, part, coefficients, s)
         logistic_block(s, offsets, part, weights, labels, costs, sums)
         if sorts:
-            _sort_by_feature(matrix, part, ends, places, sorted_values)
-            _add_sorted_times_dense(ends, places, sorted_values, s, gradient)
+            _sort_by_feature(matrix, part, ends, row_of_entry, sorted_values)
+            _add_sorted_times_dense(ends, row_of_entry, sorted_values, s, gradient)
         else:
             add_csr_transposed_times_dense(matrix, part, s, gradient)
 

@@ -85,12 +85,12 @@ def _step(lanes, limits, logits, length, C, sums):
     for c in range(LANES):
         limit = abs(limits[c])
         sign = ONE if limits[c] >= ZERO else -ONE
-        own, old = length + lanes[GIVES, c], logits[c]
+        give, old = length + lanes[GIVES, c], logits[c]
         margin = sign * lanes[SCORE, c]
         before = ZERO if old <= UNTOUCHED else limit * sigmoid(old)
-        lanes[BEFORE, c], lanes[SLOPE, c] = before, own * limit
+        lanes[BEFORE, c], lanes[SLOPE, c] = before, give * limit
         lanes[LOGIT, c] = -margin if old <= UNTOUCHED else old
-        lanes[REST, c] = margin - own * before
+        lanes[REST, c] = margin - give * before
         sums[LOSS, c] += limit * (max(-margin, ZERO) + log1p_unit(exp_negative(-abs(margin))))
     _find_logits(lanes)
     for c in range(LANES):

@@ -81,13 +81,13 @@ def _limits(rows, weights, labels, chosen):
     """Return what each cell counts, negative where it is not relevant."""
     starts, holders, costs = labels
     limits = np.zeros((rows.shape[0], LANES), np.float32)
-    places = np.full(weights.shape[0], -1, np.int32)
+    position_of_row = np.full(weights.shape[0], -1, np.int32)
     for k in range(rows.shape[0]):
-        places[rows[k]] = k
+        position_of_row[rows[k]] = k
         limits[k, : chosen.shape[0]] = -weights[rows[k]]
     for c in range(chosen.shape[0]):
         for at in range(starts[chosen[c]], starts[chosen[c] + 1]):
-            k = places[holders[at]]
+            k = position_of_row[holders[at]]
             if k >= 0:
                 limits[k, c] = weights[holders[at]] * costs[at]
     return limits

@@ -146,15 +146,17 @@ class Chunk:
         self, metric: StreamingMetric, coef: Array, intercept: Array
     ) -> list[StreamingMetric]:
         """Return a metric of the rows of each fold, by coefficients fitted without them."""
-        n_folds, labels, found = self.rows.n_folds, self.rows.labels, []
+        n_folds, labels, metrics = self.rows.n_folds, self.rows.labels, []
         for fold in range(n_folds):
-            rows, own = np.flatnonzero(self._folds == fold), slice(fold, None, n_folds)
+            rows, without_fold = np.flatnonzero(self._folds == fold), slice(fold, None, n_folds)
             measured = copy.deepcopy(metric)
             if len(rows):
-                scores = linear_scores(self.rows.X[rows], coef[own], intercept[own])
+                scores = linear_scores(
+                    self.rows.X[rows], coef[without_fold], intercept[without_fold]
+                )
                 measured.update(labels.take(rows).to_matrix(), scores, self._counts[rows])
-            found.append(measured)
-        return found
+            metrics.append(measured)
+        return metrics
 
     def masses(self, problems: Array) -> tuple[Array]:
         """Return the weights of each problem's cells."""
@@ -259,8 +261,8 @@ class ClusterRows(MatrixPlace):
     def measured(self, metric: StreamingMetric, coef: Array, intercept: Array) -> list[float]:
         """Return a metric of each fold's rows, by coefficients (p, d) fitted without them."""
         shared = (metric, coef, intercept)
-        found = self._chunks.total(Chunk.measured, *shared, merge=_merged_metrics)
-        return [metric.result() for metric in found]
+        metrics = self._chunks.total(Chunk.measured, *shared, merge=_merged_metrics)
+        return [metric.result() for metric in metrics]
 
     def digest(self) -> bytes:
         """Return something short that other rows would hardly have."""

@@ -131,11 +131,13 @@ class Layout:
 
     def blocks(self, folds: NDArray[Any]) -> list[Block]:
         """Return the rows of each fold, in blocks."""
-        found = []
+        blocks = []
         for fold in range(int(folds.max()) + 1):
-            mine = self._rows[folds[self._rows] == fold]
-            found += [self._block(mine[b], fold) for b in row_blocks(len(mine), ROWS_PER_BLOCK)]
-        return found
+            fold_rows = self._rows[folds[self._rows] == fold]
+            blocks += [
+                self._block(fold_rows[b], fold) for b in row_blocks(len(fold_rows), ROWS_PER_BLOCK)
+            ]
+        return blocks
 
     def _block(self, rows: NDArray[Any], fold: int) -> Block:
         labels = self._labels

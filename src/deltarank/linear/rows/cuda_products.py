@@ -48,9 +48,9 @@ def forward(x: Factor, coef: Tensor, offset: Tensor, precision: Precision) -> Te
         if exact or x.low is None:
             return torch.addmm(offset, x.whole, coef.T)
         theta = Factor.of(coef, precision, len(coef))
-        found = torch.addmm(offset, x.low, theta.high.T)
-        found.addmm_(x.high, theta.low.T)  # type: ignore[union-attr]
-        return found.addmm_(x.high, theta.high.T)
+        product = torch.addmm(offset, x.low, theta.high.T)
+        product.addmm_(x.high, theta.low.T)  # type: ignore[union-attr]
+        return product.addmm_(x.high, theta.high.T)
 
 
 def backward(x: Factor, cells: Tensor, precision: Precision) -> Tensor:
@@ -62,10 +62,10 @@ def backward(x: Factor, cells: Tensor, precision: Precision) -> Tensor:
     n_columns = cells.shape[1]
     with tf32_products(cells.device, n_columns > NARROW):
         mass = Factor.of(cells, precision, n_columns)
-        found = by_parts(mass.high, x.high)
+        products = by_parts(mass.high, x.high)
         if x.low is None or mass.low is None:
-            return found
-        return found + by_parts(mass.low, x.high) + by_parts(mass.high, x.low)
+            return products
+        return products + by_parts(mass.low, x.high) + by_parts(mass.high, x.low)
 
 
 def by_parts(left: Tensor, right: Tensor) -> Tensor:
@@ -75,8 +75,8 @@ def by_parts(left: Tensor, right: Tensor) -> Tensor:
     n_rows = len(left) // n_parts * n_parts
     shape = (n_parts, n_rows // n_parts, -1)
     parts = torch.bmm(left[:n_rows].reshape(shape).transpose(1, 2), right[:n_rows].reshape(shape))
-    found = parts.sum(dim=0)
-    return found if n_rows == len(left) else found.addmm_(left[n_rows:].T, right[n_rows:])
+    total = parts.sum(dim=0)
+    return total if n_rows == len(left) else total.addmm_(left[n_rows:].T, right[n_rows:])
 
 
 @contextmanager

@@ -94,19 +94,21 @@ class DualProblems:
         n_epochs, converged = np.empty(len(problems), np.int64), np.empty(len(problems), bool)
         begin = NO_POINTS if starts is None else self._shifted(starts, ascent, -1.0)
         Cs = np.array([C], np.float32)
-        tasks, places = [], []
+        tasks, targets = [], []
         for rows, _, chosen in self._tasks(problems):
             # A copy of its own for each task, put in place below: problems need not be in a row.
-            own = np.empty((len(chosen), points.shape[1]), np.float32)
-            given = begin[chosen] if len(begin) else NO_POINTS
+            solved = np.empty((len(chosen), points.shape[1]), np.float32)
+            first_points = begin[chosen] if len(begin) else NO_POINTS
             labels = problems[chosen] // len(self._folds)
             tasks.append(
-                partial(self._ascend, rows, labels, Cs, ascent, given, own, NO_ROWS, NO_SCORES)
+                partial(
+                    self._ascend, rows, labels, Cs, ascent, first_points, solved, NO_ROWS, NO_SCORES
+                )
             )
-            places.append((chosen, own))
-        for (chosen, own), found in zip(places, self._run(tasks), strict=True):
-            points[chosen] = own
-            n_epochs[chosen], converged[chosen] = found
+            targets.append((chosen, solved))
+        for (chosen, solved), outcome in zip(targets, self._run(tasks), strict=True):
+            points[chosen] = solved
+            n_epochs[chosen], converged[chosen] = outcome
         return self._shifted(points, ascent, 1.0), n_epochs, converged
 
     def _shifted(self, points: Array, ascent: Ascent, sign: float) -> Array:
@@ -132,20 +134,20 @@ class DualProblems:
         return scores
 
     def _score(
-        self, rows: Array, unseen: Array, labels: Array, places: Array, Cs: Array, ascent: Ascent,
+        self, rows: Array, unseen: Array, labels: Array, columns: Array, Cs: Array, ascent: Ascent,
         scores: Array,
     ) -> None:  # fmt: skip
         """Write the scores of rows that some labels have not seen."""
-        own = np.empty((len(Cs), len(unseen), len(places)), np.float32)
-        self._ascend(rows, labels[places], Cs, ascent, NO_POINTS, NO_POINTS, unseen, own)
-        scores[:, unseen[:, None], places] = own
+        block = np.empty((len(Cs), len(unseen), len(columns)), np.float32)
+        self._ascend(rows, labels[columns], Cs, ascent, NO_POINTS, NO_POINTS, unseen, block)
+        scores[:, unseen[:, None], columns] = block
 
     def _ascend(
         self, rows: Array, labels: Array, Cs: Array, ascent: Ascent, *rest: Array
     ) -> tuple[Array, Array]:
         columns, geometry = self._geometry(ascent.penalized)
-        given = (rows, self._weights, self._labels, labels, Cs, tuple(ascent))
-        return ascend_labels(self._matrix, geometry, columns, *given, *rest)
+        rows_and_labels = (rows, self._weights, self._labels, labels, Cs, tuple(ascent))
+        return ascend_labels(self._matrix, geometry, columns, *rows_and_labels, *rest)
 
     def _geometry(self, penalized: bool) -> tuple[Any, Any]:
         """Return the centre that problems are solved around, and how rows lie to it."""
@@ -165,10 +167,12 @@ class DualProblems:
         for fold, (part, left_out) in enumerate(self._folds):
             others = [rows for f, (rows, _) in enumerate(self._folds) if f != fold] or [part]
             seen = np.sort(np.concatenate(others)).astype(np.int32)
-            places = np.flatnonzero(problems % n_folds == fold)
-            places = places[np.argsort(-self._counts[problems[places] // n_folds], kind="stable")]
-            for block in threads.row_blocks(len(places), LANES):
-                yield seen, left_out, places[block]
+            positions = np.flatnonzero(problems % n_folds == fold)
+            positions = positions[
+                np.argsort(-self._counts[problems[positions] // n_folds], kind="stable")
+            ]
+            for block in threads.row_blocks(len(positions), LANES):
+                yield seen, left_out, positions[block]
 
     def _run(self, tasks: list[Any]) -> list[Any]:
         """Run tasks on all threads, some at a time: progress shows, and a fit can be stopped.

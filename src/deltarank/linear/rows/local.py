@@ -136,9 +136,9 @@ class LocalRows(MatrixPlace):
     @cached_property
     def _masses(self) -> Array:
         """Those of all problems: every block of labels asks for some of them."""
-        found = self._sums_by_label(self.weights, self.positive_cost)
-        found[1] *= np.repeat(self.label_cost, self.n_folds)
-        return found
+        masses = self._sums_by_label(self.weights, self.positive_cost)
+        masses[1] *= np.repeat(self.label_cost, self.n_folds)
+        return masses
 
     def counts(self) -> Array:
         """Return the numbers (3, p) of rows that count: relevant, the same again, and others."""
@@ -154,10 +154,10 @@ class LocalRows(MatrixPlace):
         costly = self._by_label_and_fold(self.labels, folds, counted * costs)
         if self.labels.unknown is not None:
             known = known - self._by_label_and_fold(self.labels.unknown, folds, counted)
-        found = np.stack([relevant, costly, np.maximum(known - relevant, 0.0)])
+        totals = np.stack([relevant, costly, np.maximum(known - relevant, 0.0)])
         if self.n_folds > 1:
-            found = np.maximum(found.sum(axis=2, keepdims=True) - found, 0.0)
-        return found.reshape(3, -1)
+            totals = np.maximum(totals.sum(axis=2, keepdims=True) - totals, 0.0)
+        return totals.reshape(3, -1)
 
     def _by_label_and_fold(self, labels: LabelSets, folds: Array, weights: Array) -> Array:
         cells = labels.members.astype(np.int64) * self.n_folds + folds[labels.rows]
@@ -178,13 +178,13 @@ class LocalRows(MatrixPlace):
             # Every chunk's sums are a matrix of all problems: only some wait to be added up.
             at_a_time = max(1, BYTES_OF_GRADIENTS // (8 * sums[columns].size))
             for some in threads.row_blocks(len(tasks), at_a_time):
-                for masses, found in threads.run(tasks[some]):
+                for masses, row_sums in threads.run(tasks[some]):
                     mass[columns] += masses
-                    sums[columns] += found
-        found = self.matrix.centred(sums, mass)
-        return (
-            found * self.label_cost[problems // self.n_folds, None] if cells == "costly" else found
-        )
+                    sums[columns] += row_sums
+        centred = self.matrix.centred(sums, mass)
+        if cells == "costly":
+            centred = centred * self.label_cost[problems // self.n_folds, None]
+        return centred
 
     def evaluate(
         self, coef: Array, offset: Array, problems: Array, precision: Precision = Precision.EXACT
@@ -203,9 +203,9 @@ class LocalRows(MatrixPlace):
             with one_blas_thread():
                 results = iter(threads.run(tasks))
             for columns, n_pieces in owners:
-                own = [next(results) for _ in range(n_pieces)]
-                sums[:, columns] += sum(s for s, _ in own)
-                gradient[columns] += self.matrix.total([g for _, g in own])
+                parts = [next(results) for _ in range(n_pieces)]
+                sums[:, columns] += sum(s for s, _ in parts)
+                gradient[columns] += self.matrix.total([g for _, g in parts])
         losses, curvatures, residuals = sums
         return Sums(losses, curvatures, residuals, self.matrix.centred(gradient, residuals))
 

@@ -117,8 +117,8 @@ def loss_chunk(matrix: Matrix, rows: Array, cells: Cells, loss: Loss) -> tuple[A
     n_columns = len(cells.problem[1])
     sums, fused = np.zeros((3, n_columns)), matrix.fused.get(loss.fused)
     if fused is None:
-        turn = partial(turn_scores, loss, cells, sums)
-        return sums, coupled_chunk(matrix, rows, cells.problem, turn)[2]
+        turn_block = partial(turn_scores, loss, cells, sums)
+        return sums, coupled_chunk(matrix, rows, cells.problem, turn_block)[2]
     gradient = matrix.new_gradient(n_columns, np.float32)
     fused.chunk(matrix.parts, rows, matrix.block_size(n_columns), *cells, sums, gradient)
     return sums, gradient

@@ -163,8 +163,8 @@ class _Descent:
             return
         batch.begin(stage)
         points = batch.steps.points(problems) if start is None else start
-        found = self.evaluate(points, batch.steps.of(problems), stage.precision)
-        batch.accept(problems, points, found, moved=start is not None)
+        evaluation = self.evaluate(points, batch.steps.of(problems), stage.precision)
+        batch.accept(problems, points, evaluation, moved=start is not None)
         self.n_rounds += 1
         # Rounds waited for Hessians count from here; a later stage has waited long enough.
         renewed = (1 - HEAD_START) * close if start is not None else -ENDLESS
@@ -186,17 +186,17 @@ class _Descent:
         """Try one step of every active problem."""
         batch = self.batch
         trial = batch.steps.points(active, batch.step[active])
-        found = self.evaluate(trial, batch.steps.of(active), stage.precision)
+        evaluation = self.evaluate(trial, batch.steps.of(active), stage.precision)
         self.n_rounds += 1
-        (value,) = batch.steps.host(found.value)
+        (value,) = batch.steps.host(evaluation.value)
         decrease = SUFFICIENT_DECREASE * batch.step[active] * batch.slope[active]
         slack = stage.noise * np.abs(batch.value[active])
         good = value <= batch.value[active] + decrease + slack
         if good.all():
-            batch.accept(active, trial, found)
+            batch.accept(active, trial, evaluation)
             return
         kept = batch.steps.of(np.flatnonzero(good))
-        moved = Evaluation(*(part[kept] for part in found))
+        moved = Evaluation(*(part[kept] for part in evaluation))
         batch.accept(active[good], trial[kept], moved)
         batch.shorten(active[~good], value[~good])
 
@@ -242,7 +242,7 @@ class _Batch:
         return np.flatnonzero(self.stuck & ~is_fresh & np.isfinite(self.value))
 
     def accept(
-        self, problems: Array, points: Any, found: Evaluation, *, moved: bool = True
+        self, problems: Array, points: Any, evaluation: Evaluation, *, moved: bool = True
     ) -> None:
         """Move problems to new points and choose their next directions.
 
@@ -250,9 +250,9 @@ class _Batch:
         """
         if not problems.size:
             return
-        self.steps.accept(problems, points, found.gradient, found.diagonal, moved)
+        self.steps.accept(problems, points, evaluation.gradient, evaluation.diagonal, moved)
         self.n_iter[problems] += 1
-        self._aim(problems, found.value)
+        self._aim(problems, evaluation.value)
         self.stuck[problems] = ~np.isfinite(self.value[problems])
         self._check(problems)
 

@@ -75,19 +75,19 @@ def newton(
     everyone = np.arange(n_problems)
     careful = not digits.rough
     all_problems = place.indices(everyone)
-    found = _Found.at(derivatives, start, all_problems, careful, place)
+    state = _State.at(derivatives, start, all_problems, careful, place)
     scale, n_iter = np.ones(n_problems), np.ones(n_problems, np.int64)
     last, converged = np.zeros(n_problems), np.zeros(n_problems, bool)
     for round_ in range(1, max_iter + 1):
-        decrement = -found.slope / 2
-        goal = tol * np.abs(found.value) + digits.negligible
+        decrement = -state.slope / 2
+        goal = tol * np.abs(state.value) + digits.negligible
         converged = decrement <= goal
         if digits.rough:
             converged |= (scale == 1) & (SAFETY * decrement**2 <= goal * last)
         last = decrement
         in_doubt = (scale < DOUBTFUL_STEP) & ~converged
         if not careful and (in_doubt.any() or round_ > TRUSTED_ROUNDS):
-            careful, found = True, _Found.at(derivatives, found.point, all_problems, True, place)
+            careful, state = True, _State.at(derivatives, state.point, all_problems, True, place)
             scale, last = np.ones(n_problems), np.zeros(n_problems)
             continue
         finished = converged | (scale < digits.smallest_step)
@@ -97,20 +97,20 @@ def newton(
         if digits.narrows:
             active = np.flatnonzero(~finished)
             problems = place.indices(active)
-        new = _Found.at(derivatives, found.ahead(active, scale, place), problems, careful, place)
-        allowed = found.value[active] + SUFFICIENT_DECREASE * scale[active] * found.slope[active]
-        good = new.value <= allowed + digits.noise * np.abs(found.value[active])
+        new = _State.at(derivatives, state.ahead(active, scale, place), problems, careful, place)
+        allowed = state.value[active] + SUFFICIENT_DECREASE * scale[active] * state.slope[active]
+        good = new.value <= allowed + digits.noise * np.abs(state.value[active])
         n_iter[active] += ~converged[active]
         scale[active] = np.where(good, 1.0, SHORTER * scale[active])
-        found = found.replaced(active[good], np.flatnonzero(good), new, place)
-    point = found.ahead(everyone, np.where(converged, scale, 0.0), place)
-    value = np.where(converged, found.value + found.slope / 2, found.value)
-    norm = (found.gradient**2).sum(axis=1) ** 0.5
-    point, norm, diagonal = map(place.to_host, (point, norm, found.diagonal))
+        state = state.replaced(active[good], np.flatnonzero(good), new, place)
+    point = state.ahead(everyone, np.where(converged, scale, 0.0), place)
+    value = np.where(converged, state.value + state.slope / 2, state.value)
+    norm = (state.gradient**2).sum(axis=1) ** 0.5
+    point, norm, diagonal = map(place.to_host, (point, norm, state.diagonal))
     return Solution(point, value, norm, n_iter, converged, diagonal)
 
 
-class _Found(NamedTuple):
+class _State(NamedTuple):
     """What is known of p problems at their points: vectors where they lie, numbers here."""
 
     point: Any
@@ -121,7 +121,7 @@ class _Found(NamedTuple):
     slope: Array
 
     @classmethod
-    def at(cls, derivatives: Any, point: Any, problems: Any, careful: bool, place: Any) -> "_Found":
+    def at(cls, derivatives: Any, point: Any, problems: Any, careful: bool, place: Any) -> "_State":
         """Evaluate problems, each at its own point, and find Newton's steps."""
         value, gradient, hessian = derivatives(point, problems, careful)
         step = place.newton_steps(hessian, gradient)
@@ -141,7 +141,7 @@ class _Found(NamedTuple):
         steps = place.xp.where(lengths > 0, self.step[chosen], self.point[chosen] * 0)
         return self.point[chosen] + lengths * steps
 
-    def replaced(self, problems: Array, chosen: Array, new: "_Found", place: Any) -> "_Found":
+    def replaced(self, problems: Array, chosen: Array, new: "_State", place: Any) -> "_State":
         """Return what is known with problems where they are now: `chosen` of the new ones."""
         if len(problems) == len(self.value):
             return new

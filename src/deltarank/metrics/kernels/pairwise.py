@@ -129,12 +129,12 @@ def logistic_pairs(scores, rows, weights, labels, losses):
     space = tile_space(scores.shape[1])
     for begin in range(0, rows.shape[0], ROWS_PER_TILE):
         tile, some = scores[begin : begin + ROWS_PER_TILE], rows[begin : begin + ROWS_PER_TILE]
-        found = losses[begin : begin + ROWS_PER_TILE]
-        logistic_tile(tile, some, weights, labels, found, space)
+        tile_losses = losses[begin : begin + ROWS_PER_TILE]
+        logistic_tile(tile, some, weights, labels, tile_losses, space)
         for b in range(some.shape[0]):
             if space[2][b]:
                 alone = slice(b, b + 1)
-                _logistic_row_by_row(tile[alone], some[alone], weights, labels, found[alone])
+                _logistic_row_by_row(tile[alone], some[alone], weights, labels, tile_losses[alone])
 
 
 PAIRWISE = {

@@ -25,10 +25,10 @@ class Algorithm(NamedTuple):
             tried = fitted.cv_results_["param_rounds"]
             return {"chosen": int(fitted.best_rounds_), "tried to": int(tried[-1])}
         if not hasattr(fitted, "gamma_"):
-            found = {"chosen": float(getattr(fitted, "C_", None) or fitted.best_params_["C"])}
+            choices = {"chosen": float(getattr(fitted, "C_", None) or fitted.best_params_["C"])}
             if len(self.options.get("balances", ())) > 1:
-                found["balance"] = float(fitted.balance_)
-            return found
+                choices["balance"] = float(fitted.balance_)
+            return choices
         return {
             "chosen": float(fitted.C_),
             "gamma": float(fitted.gamma_),

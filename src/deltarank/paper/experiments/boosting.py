@@ -41,12 +41,12 @@ def answer(**job: Any) -> Row:
     generator = stream(seed, model, TRAINING, job["n_rows"], job["training_set"])
     X, Y = here.sample(job["n_rows"], random_state=generator)
     arm = ARMS[job["arm"]]
-    found = arm.search(job["most rounds"], job["folds"], seed).fit(X, Y)
+    searched = arm.search(job["most rounds"], job["folds"], seed).fit(X, Y)
     return {
-        "regret": here.regret(found.decision_function, n_draws=N_DRAWS),
-        "chosen": int(found.best_rounds_),
-        "tried to": int(found.cv_results_["param_rounds"][-1]),
-        "at end": bool(found.best_rounds_ == arm.grid(job["most rounds"])[-1]),
+        "regret": here.regret(searched.decision_function, n_draws=N_DRAWS),
+        "chosen": int(searched.best_rounds_),
+        "tried to": int(searched.cv_results_["param_rounds"][-1]),
+        "at end": bool(searched.best_rounds_ == arm.grid(job["most rounds"])[-1]),
     }
 
 

@@ -43,14 +43,14 @@ def _regret_rows(rows: list[Row]) -> Iterable[Row]:
         for n in sorted({row["n_rows"] for row in rows}):
             for name, arm in ARMS.items():
                 matching = _of(rows, case, n, name)
-                found = t_test(_means(matching))
+                test = t_test(_means(matching))
                 yield {
                     "case": case,
                     "n_rows": n,
                     "arm": name,
                     **{factor: getattr(arm, factor) for factor in FACTORS},
-                    "regret": found.mean,
-                    "error": found.error,
+                    "regret": test.mean,
+                    "error": test.error,
                     "median rounds": float(np.median([row["chosen"] for row in matching])),
                     "at end": float(np.mean([row["at end"] for row in matching])),
                 }
@@ -83,16 +83,16 @@ def _contrast_rows(rows: list[Row]) -> Iterable[Row]:
     for case in CASES:
         for n in sorted({row["n_rows"] for row in rows}):
             for factor, one, other in contrasts():
-                found, p = contrast(rows, case, n, one, other)
+                test, p = contrast(rows, case, n, one, other)
                 yield {
                     "case": case,
                     "n_rows": n,
                     "factor": factor,
                     "pair": f"({one}) - ({other})",
-                    "difference": found.mean,
-                    "error": found.error,
-                    "from": found.low,
-                    "to": found.high,
+                    "difference": test.mean,
+                    "error": test.error,
+                    "from": test.low,
+                    "to": test.high,
                     "p": p,
                 }
 
@@ -128,8 +128,8 @@ def _case_findings(rows: list[Row], case: str, n: int) -> Iterable[str]:
         ("WBR-AB, exact less 256 bins", NAMED["WBR-AB"], "WBR-AB, 256 bins"),
         ("the same shared stumps, AB.MH less AB.MR", NAMED["AB.MH"], NAMED["AB.MR"]),
     ):
-        found, p = contrast(rows, case, n, one, other)
-        yield f"{head}: {told}: {with_error(found.mean, found.error)}, p = {p:.2g}."
+        test, p = contrast(rows, case, n, one, other)
+        yield f"{head}: {told}: {with_error(test.mean, test.error)}, p = {p:.2g}."
     for loss in ("pairwise", "univariate"):
         regrets = {
             name: _means(_of(rows, case, n, name))
@@ -137,10 +137,10 @@ def _case_findings(rows: list[Row], case: str, n: int) -> Iterable[str]:
             if arm.loss == loss
         }
         best = min(regrets, key=lambda name: regrets[name].mean())
-        found = t_test(regrets[best])
+        test = t_test(regrets[best])
         yield (
             f"{head}: the least {loss} regret is that of ({best}), the least of "
-            f"{len(regrets)} and so flattered: {with_error(found.mean, found.error)}."
+            f"{len(regrets)} and so flattered: {with_error(test.mean, test.error)}."
         )
     shares = [
         np.mean([row["at end"] for row in _of(rows, case, n, arm)])

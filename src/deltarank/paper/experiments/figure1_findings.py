@@ -36,14 +36,14 @@ def findings(rows: list[Row]) -> list[str]:
         first, second = RIVALS[surrogate]
         gaps, models = paired_gaps(trained, case, n, first, second)
         means = means_of_models(gaps, models)
-        found, p = t_test(means), sign_flip_p(means)
-        verdict = "on par" if not found.p < LEVEL else "better" if found.mean > 0 else "worse"
+        test, p = t_test(means), sign_flip_p(means)
+        verdict = "on par" if not test.p < LEVEL else "better" if test.mean > 0 else "worse"
         agrees = "as in the paper" if verdict == claim else f"in the paper {claim}"
         relation = {"on par": "on par with"}.get(verdict, f"{verdict} than")
         sentences.append(
             f"{case} labels, {surrogate} loss, {n} rows: the univariate {second} is {relation} the "
-            f"pairwise {first} ({agrees}); difference {with_error(found.mean, found.error)}, "
-            f"p = {found.p:.2g} by Student's test over {len(means)} models, {p:.2g} by their signs."
+            f"pairwise {first} ({agrees}); difference {with_error(test.mean, test.error)}, "
+            f"p = {test.p:.2g} by Student's test over {len(means)} models, {p:.2g} by their signs."
         )
     sentences += [_bayes_finding(rows, case) for case in CASES]
     return sentences + _plateau_findings(rows, trained, n)

@@ -74,15 +74,15 @@ def _difference_rows(rows: list[Row]) -> Iterable[Row]:
             for n in sorted({row["n_rows"] for row in rows}):
                 gaps, models = paired_gaps(rows, case, n, first, second)
                 means = means_of_models(gaps, models)
-                found = t_test(means)
+                test = t_test(means)
                 yield {
                     "case": case,
                     "pair": f"{first} - {second}",
                     "n_rows": n,
-                    "difference": found.mean,
-                    "error": found.error,
-                    "from": found.low,
-                    "to": found.high,
+                    "difference": test.mean,
+                    "error": test.error,
+                    "from": test.low,
+                    "to": test.high,
                     "p": sign_flip_p(means),
                 }
 
@@ -118,12 +118,12 @@ def _limit_tables(rows: list[Row]) -> list[Table]:
 
 
 def _limit_row(case: str, name: str, regrets: list[float]) -> Row:
-    found = t_test(regrets)
+    test = t_test(regrets)
     return {
         "case": case,
         "ranker": name,
-        "regret": found.mean,
-        "error": found.error,
+        "regret": test.mean,
+        "error": test.error,
         "least": min(regrets),
         "largest": max(regrets),
     }

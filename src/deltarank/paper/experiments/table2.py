@@ -187,8 +187,8 @@ def difference(name: str, one: list[Row], other: list[Row] | None = None) -> Int
     if len(one) > 1:
         sizes = CATALOGUE[name]
         gaps = [a["loss"] - b["loss"] for a, b in zip(one, others, strict=True)]
-        found = t_test(gaps, overlap=sizes.n_test / sizes.n_train)
-        return Interval(found.mean, found.low, found.high)
+        test = t_test(gaps, overlap=sizes.n_test / sizes.n_train)
+        return Interval(test.mean, test.low, test.high)
     losses = (row["row_losses"] for row in (*one, *others))
     return paired_bootstrap(*losses, block=BLOCKS.get(name, 1))
 
@@ -229,8 +229,8 @@ def figures(rows: list[Row]) -> dict[str, Any]:
     for name in dict.fromkeys(row["data_set"] for row in rows):
         for algorithm in (*COLUMNS, *LATER):
             for variant in VARIANTS:
-                if found := _of(rows, name, variant, algorithm):
-                    interval = difference(name, found)
+                if matching := _of(rows, name, variant, algorithm):
+                    interval = difference(name, matching)
                     printed = TABLE2.get(name, {}).get(algorithm)
                     dot = Dot(algorithm, variant, interval, printed)
                     panels.setdefault(name, []).append(dot)
@@ -276,8 +276,8 @@ def _kernel_findings(rows: list[Row], names: list[str]) -> list[str]:
     return [f"{head} (95 % intervals): {', '.join(told)}." for head, told in heads.items() if told]
 
 
-def _with_ends(found: Interval) -> str:
-    return f"{found.mean:.4f} ({found.low:.4f} to {found.high:.4f})"
+def _with_ends(interval: Interval) -> str:
+    return f"{interval.mean:.4f} ({interval.low:.4f} to {interval.high:.4f})"
 
 
 def _losses(rows: list[Row], variant: str, algorithm: str) -> dict[str, float]:

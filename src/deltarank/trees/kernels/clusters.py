@@ -146,10 +146,10 @@ def _add(matrix, label, sign, vector):
 @njit(nogil=True, cache=True, fastmath=FAST)
 def _products(matrix, labels, direction):
     starts, indices, values = matrix
-    found = np.empty(labels.shape[0], np.float32)
+    products = np.empty(labels.shape[0], np.float32)
     for k in range(labels.shape[0]):
         total = np.float32(0)
         for place in range(starts[labels[k]], starts[labels[k] + 1]):
             total += values[place] * direction[indices[place]]
-        found[k] = total
-    return found
+        products[k] = total
+    return products

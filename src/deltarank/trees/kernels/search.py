@@ -93,8 +93,8 @@ def search_rows(matrix, forest, by_feature, intercepts, workspace, ranked, score
     path, rounded = np.empty(depth, np.int32), np.empty(1, scores.dtype)
     for i in range(ranked.shape[0]):
         stamp[0] += 1
-        own = slice(starts[i], starts[i + 1])
-        row = (by_feature, intercepts, bounds, indices[own], values[own])
+        stored = slice(starts[i], starts[i + 1])
+        row = (by_feature, intercepts, bounds, indices[stored], values[stored])
         _open(row, 0, node_scores, opened, stamp[0])
         for tree in range(n_trees):
             _push(heap_costs[tree], heap_nodes[tree], 0, max(-node_scores[tree], 0.0), ~tree)

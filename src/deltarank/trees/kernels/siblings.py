@@ -50,18 +50,18 @@ def _logistic_step(of_row, Cs, gives, sums, factors, gains):
 
     Writes what is to be added to its words' coefficients, times their values.
 
-    The best logit t solves ``t + margin + own limit sigmoid(t) = 0`` with the margin that the
+    The best logit t solves ``t + margin + give limit sigmoid(t) = 0`` with the margin that the
     other rows alone would give. The left side rises with t, is convex below zero and concave
     above: from zero, on the side of the root, Newton's steps cannot overshoot twice.
     """
     scores, signs, logits, weight, norm = of_row
     for c in range(LANES):
-        sign, old, own = np.float32(signs[c]), logits[c], Cs[c] * norm + gives[c]
+        sign, old, give = np.float32(signs[c]), logits[c], Cs[c] * norm + gives[c]
         limit = weight * sign * sign
-        margin, slope = sign * scores[c], own * limit
+        margin, slope = sign * scores[c], give * limit
         before = ZERO if old <= UNTOUCHED else limit * _sigmoid(old)
         t = -margin if old <= UNTOUCHED else old
-        rest = margin - own * before
+        rest = margin - give * before
         is_right = rest + HALF * slope < ZERO
         for _ in range(NEWTON_STEPS):
             t = ZERO if is_right != (t > ZERO) else t
@@ -71,7 +71,7 @@ def _logistic_step(of_row, Cs, gives, sums, factors, gains):
         p = _sigmoid(t)
         change = limit * p - before
         bend = max(limit * p * (ONE - p), LEAST_BEND)
-        moved = change * (ONE + own * bend)
+        moved = change * (ONE + give * bend)
         logits[c] = t
         factors[c] = Cs[c] * sign * change
         gains[c] = HALF * moved * moved / bend
@@ -88,15 +88,15 @@ def _hinge_step(of_row, Cs, gives, sums, factors, gains):
     """Take a row's cells to their best dual variables under the squared hinge loss.
 
     Writes and returns what `_logistic_step` does. With r the margin that the other rows alone would
-    give, the best a solves ``a = 2 weight max(0, 1 - r - own a)``. What a cell may gain is its part
-    of the duality gap, ``weight (hinge - a / (2 weight))^2`` where the hinge is positive.
+    give, the best a solves ``a = 2 weight max(0, 1 - r - give a)``. What a cell may gain is its
+    part of the duality gap, ``weight (hinge - a / (2 weight))^2`` where the hinge is positive.
     """
     scores, signs, duals, weight, norm = of_row
     for c in range(LANES):
-        sign, old, own = np.float32(signs[c]), duals[c], Cs[c] * norm + gives[c]
+        sign, old, give = np.float32(signs[c]), duals[c], Cs[c] * norm + gives[c]
         limit = TWO * weight * sign * sign
         margin = sign * scores[c]
-        new = max(ZERO, limit * (ONE - margin + own * old) / (ONE + limit * own))
+        new = max(ZERO, limit * (ONE - margin + give * old) / (ONE + limit * give))
         hinge = max(ZERO, ONE - margin)
         duals[c] = new
         factors[c] = Cs[c] * sign * (new - old)

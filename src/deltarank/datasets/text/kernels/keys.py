@@ -94,7 +94,7 @@ def find(slots, key_text, key_starts, key_ends, text, begin, end, hash):
     """
     size, last = end - begin, slots.shape[0] - 1
     slot = np.int64(hash & _LOWER) & last
-    found = np.int64(-1)
+    matching = np.int64(-1)
     while slots[slot] != _EMPTY:
         if (slots[slot] ^ hash) & _UPPER == _EMPTY:
             key = np.int64((slots[slot] & _LOWER) - _ONE)
@@ -103,10 +103,10 @@ def find(slots, key_text, key_starts, key_ends, text, begin, end, hash):
                 while same < size and key_text[at + same] == text[begin + same]:
                     same += 1
                 if same == size:
-                    found = key
+                    matching = key
                     break
         slot = (slot + 1) & last
-    return found if found >= 0 else -1 - slot
+    return matching if matching >= 0 else -1 - slot
 
 
 @njit(nogil=True, cache=True)
