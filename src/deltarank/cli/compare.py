@@ -35,46 +35,44 @@ CHEAPEST_FIRST = (
 MOST_BOOSTED_FEATURES = 2000
 
 
+Rankers = Annotated[
+    str, typer.Option(help="Rankers to compare, joined by commas; each is compared with the first.")
+]
+TestFile = Annotated[
+    str | None, typer.Option(help="File of test rows; without it, cross-validation.")
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        show_default=False,
+        help="Folds of the cross-validation, 5 by default; a data set of the catalogue is "
+        "cross-validated only if this is given, and otherwise judged by its test rows.",
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help="Folder for the rows (.jsonl) and a figure (.svg).")]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        show_default=False,
+        help="Minutes after which no further fit is begun; the rankers done by then are shown.",
+    ),
+]
+
+
+@options.with_reading
 def compare(
     data: options.TrainingData,
-    rankers: Annotated[
-        str,
-        typer.Option(help="Rankers to compare, joined by commas; each is compared with the first."),
-    ] = DEFAULT,
-    test: Annotated[
-        str | None, typer.Option(help="File of test rows; without it, cross-validation.")
-    ] = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            show_default=False,
-            help="Folds of the cross-validation, 5 by default; a data set of the catalogue is "
-            "cross-validated only if this is given, and otherwise judged by its test rows.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the rows (.jsonl) and a figure (.svg).")
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            show_default=False,
-            help="Minutes after which no further fit is begun; the rankers done by then are shown.",
-        ),
-    ] = None,
+    *,
+    rankers: Rankers = DEFAULT,
+    test: TestFile = None,
+    folds: Folds = None,
+    out: Out = None,
+    budget: Budget = None,
     tune: options.Tune = None,
     weight: options.RowWeight = "rank",
-    source_format: options.Format = None,
-    labels: options.Labels = None,
-    label_list: options.LabelList = None,
-    separator: options.Separator = None,
-    text: options.Text = None,
-    categorical: options.Categorical = None,
-    ignore: options.Ignore = None,
-    min_count: options.MinCount = 1,
-    max_labels: options.MaxLabels = None,
+    reading: options.Reading,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     memory: options.Memory = None,
@@ -96,17 +94,6 @@ def compare(
     from deltarank.cli.show import require_folder, show
     from deltarank.cli.training import Settings, find_recipe
 
-    reading = options.Reading(
-        source_format,
-        labels,
-        label_list,
-        separator,
-        text,
-        categorical,
-        ignore,
-        min_count,
-        max_labels,
-    )
     if test is not None and folds is not None:
         raise typer.BadParameter("--test and --folds exclude each other")
     settings = Settings(tune=tune, weight=weight, seed=seed)

@@ -1,16 +1,21 @@
 """The command ``fit``: from a file to a model file."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deltarank.cli import options
 from deltarank.core.files import refuse_device
 
+if TYPE_CHECKING:
+    from deltarank.datasets import Data
 
+
+@options.with_reading
 def fit(
     data: options.TrainingData,
+    *,
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model file to write.", show_default=False)
     ] = None,
@@ -20,15 +25,7 @@ def fit(
     rounds: options.Rounds = None,
     weight: options.RowWeight = "rank",
     metric: options.Goal = None,
-    source_format: options.Format = None,
-    labels: options.Labels = None,
-    label_list: options.LabelList = None,
-    separator: options.Separator = None,
-    text: options.Text = None,
-    categorical: options.Categorical = None,
-    ignore: options.Ignore = None,
-    min_count: options.MinCount = 1,
-    max_labels: options.MaxLabels = None,
+    reading: options.Reading,
     prune: options.Prune = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -63,19 +60,8 @@ def fit(
     from deltarank.cli.inputs import note, read_training
     from deltarank.cli.plan import default_ranker
     from deltarank.cli.show import show
-    from deltarank.cli.training import Settings, chosen, find_recipe, fit_prepared, prepare
+    from deltarank.cli.training import Settings, find_recipe, fit_prepared, prepare
 
-    reading = options.Reading(
-        source_format,
-        labels,
-        label_list,
-        separator,
-        text,
-        categorical,
-        ignore,
-        min_count,
-        max_labels,
-    )
     settings = Settings(tune, penalty, rounds, weight, seed, prune).made_for(metric)
     recipe = find_recipe(ranker or "logistic", settings)
     if dry_run:
@@ -92,13 +78,20 @@ def fit(
     if calibrate:
         fitted = calibrated(fitted, rows, seed)
     fitted.save(path)
-    n_rows, n_features = rows.X.shape
-    inner = getattr(fitted.ranker, "ranker_", fitted.ranker)
-    note(
-        f"fitted {type(fitted.ranker).__name__} to {n_rows} rows, {n_features} features and "
-        f"{rows.Y.shape[1]} labels in {seconds:.1f} s; {describe(chosen(inner))}"
-    )
+    note(_summary(fitted.ranker, rows, seconds))
     note(f"wrote {path}")
+
+
+def _summary(ranker: Any, data: "Data", seconds: float) -> str:
+    """Say what was fitted to what, how long it took, and what was chosen."""
+    from deltarank.cli.training import chosen
+
+    n_rows, n_features = data.X.shape
+    inner = getattr(ranker, "ranker_", ranker)
+    return (
+        f"fitted {type(ranker).__name__} to {n_rows} rows, {n_features} features and "
+        f"{data.Y.shape[1]} labels in {seconds:.1f} s; {describe(chosen(inner))}"
+    )
 
 
 def _require_writable(path: Path | None) -> Path:

@@ -1,7 +1,10 @@
 """Options that commands share."""
 
+import inspect
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -172,17 +175,17 @@ Memory = Annotated[
 
 @dataclass(frozen=True)
 class Reading:
-    """How the options say a file is to be read."""
+    """How the options say a file is to be read; each field is the option that fills it."""
 
-    format: str | None = None
-    labels: str | None = None
-    label_list: str | None = None
-    separator: str | None = None
-    text: list[str] | None = None
-    categorical: list[str] | None = None
-    ignore: list[str] | None = None
-    min_count: int = 1
-    max_labels: int | None = None
+    format: Format = None
+    labels: Labels = None
+    label_list: LabelList = None
+    separator: Separator = None
+    text: Text = None
+    categorical: Categorical = None
+    ignore: Ignore = None
+    min_count: MinCount = 1
+    max_labels: MaxLabels = None
 
     def __post_init__(self) -> None:
         if self.labels is not None and self.label_list is not None:
@@ -199,6 +202,29 @@ class Reading:
             "ignore": _names(self.ignore),
         }
         return {name: value for name, value in options.items() if value is not None and value != []}
+
+
+def with_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has the options of `Reading` in place of its parameter ``reading``."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        values = {field.name: options.pop(field.name) for field in fields(Reading)}
+        command(reading=Reading(**values), **options)
+
+    signature, kind = inspect.signature(command), inspect.Parameter.KEYWORD_ONLY
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        if parameter.name == "reading":
+            parameters += [
+                inspect.Parameter(field.name, kind, default=field.default, annotation=field.type)
+                for field in fields(Reading)
+            ]
+        else:
+            parameters.append(parameter.replace(kind=kind))
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {it.name: it.annotation for it in parameters} | {"return": None}
+    return run
 
 
 def _names(given: list[str] | None) -> list[str]:

@@ -26,50 +26,60 @@ SERVER: dict[str, Any] = {
     "server_header": False,
 }
 
+Host = Annotated[str, typer.Option(help="Address to listen at.")]
+Port = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any that is free.")
+]
+Examples = Annotated[
+    Path | None, typer.Option(help="File whose first rows the page offers to try.")
+]
+SubjectsFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Addresses and names of subjects for Annif: SKOS (.ttl, .nt, .rdf, .xml), or "
+        "lines of <address>, tab, name."
+    ),
+]
+MaxRows = Annotated[int, typer.Option(min=1, help="Most items per request.")]
+MaxBytes = Annotated[int, typer.Option(min=1, help="Most bytes per request.")]
+MaxAnswers = Annotated[int, typer.Option(min=1, help="Most labels per answer: items times top.")]
+Timeout = Annotated[
+    float, typer.Option(min=0.01, help="Most seconds for a request to come, and to be ranked.")
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Name by which clients may address the server, beside localhost and --host; * for any."
+    ),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        help="What clients must send; seen by all who list processes, unlike --token-file and "
+        f"the variable {TOKEN_VARIABLE}."
+    ),
+]
+TokenFile = Annotated[Path | None, typer.Option(help="File that holds the token.")]
+LogFile = Annotated[
+    Path | None,
+    typer.Option(help="File to append a line of JSON to for each request; - for output."),
+]
+
 
 def serve(
     model: options.ModelFile,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen at; 0 for any that is free.")
-    ] = 8000,
-    examples: Annotated[
-        Path | None, typer.Option(help="File whose first rows the page offers to try.")
-    ] = None,
-    vocabulary: Annotated[
-        Path | None,
-        typer.Option(
-            help="Addresses and names of subjects for Annif: SKOS (.ttl, .nt, .rdf, .xml), or "
-            "lines of <address>, tab, name."
-        ),
-    ] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Most items per request.")] = 1000,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Most bytes per request.")] = 1 << 20,
-    max_labels: Annotated[
-        int, typer.Option(min=1, help="Most labels per answer: items times top.")
-    ] = 100_000,
-    timeout: Annotated[
-        float, typer.Option(min=0.01, help="Most seconds for a request to come, and to be ranked.")
-    ] = 10.0,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Name by which clients may address the server, beside localhost and --host; "
-            "* for any."
-        ),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="What clients must send; seen by all who list processes, unlike --token-file and "
-            f"the variable {TOKEN_VARIABLE}."
-        ),
-    ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="File that holds the token.")] = None,
-    request_log: Annotated[
-        Path | None,
-        typer.Option(help="File to append a line of JSON to for each request; - for output."),
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    examples: Examples = None,
+    vocabulary: SubjectsFile = None,
+    max_rows: MaxRows = 1000,
+    max_bytes: MaxBytes = 1 << 20,
+    max_labels: MaxAnswers = 100_000,
+    timeout: Timeout = 10.0,
+    allow_host: AllowHost = None,
+    token: Token = None,
+    token_file: TokenFile = None,
+    request_log: LogFile = None,
     threads: options.Threads = None,
 ) -> None:
     """Serve a model: rankings as JSON for programs, a page for people.
