@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing
@@ -22,6 +21,7 @@ from deltarank.core.arguments import refuse_hidden
 from deltarank.core.balance import row_masses
 from deltarank.core.chunks import is_chunked
 from deltarank.core.labels import LabelSets, row_numbers
+from deltarank.core.losses import sigmoid
 from deltarank.core.progress import progress
 from deltarank.core.scores import FIRST, LAST
 from deltarank.core.threads import row_blocks
@@ -255,7 +255,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return self.marginal_weights(X)
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
-        return expit(scores)
+        return sigmoid(scores)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return 1 - rank loss; for a vector of classes, the accuracy."""

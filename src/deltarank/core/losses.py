@@ -37,6 +37,19 @@ class Loss(NamedTuple):
         return self.value_and_derivative(margin)[0]
 
 
+# Compiled loops have their own in `core.kernels.elementary`. On devices torch and Triton offer one:
+# NumPy would copy tensors to the host, and a Triton kernel can call nothing else.
+def sigmoid(scores: Any) -> Any:
+    """Return the logistic function 1 / (1 + exp(-t)) of scores, in their own precision.
+
+    Examples
+    --------
+    >>> sigmoid([-1000.0, 0.0, 1000.0])
+    array([0. , 0.5, 1. ])
+    """
+    return expit(scores)
+
+
 def _exponential(margin: Any) -> tuple[Floats, Floats]:
     value = np.exp(np.multiply(margin, -1.0))
     return value, -value
@@ -44,7 +57,7 @@ def _exponential(margin: Any) -> tuple[Floats, Floats]:
 
 def _logistic(margin: Any) -> tuple[Floats, Floats]:
     rest = np.multiply(margin, -1.0)
-    return np.logaddexp(0.0, rest), -expit(rest)
+    return np.logaddexp(0.0, rest), -sigmoid(rest)
 
 
 def _squared(margin: Any) -> tuple[Floats, Floats]:
@@ -87,15 +100,15 @@ LOSSES: dict[str, Loss] = {
         value_and_derivative=_exponential,
         curvature=lambda t: _exponential(t)[0],
         link=lambda eta: logit(eta) / 2,
-        inverse_link=lambda t: expit(2 * np.asarray(t)),
+        inverse_link=lambda t: sigmoid(2 * np.asarray(t)),
         bayes_risk=lambda eta: 2 * np.sqrt(_spread(eta)),
         proper_curvature=lambda eta: _spread(eta) ** -1.5 / 2,
     ),
     "logistic": Loss(
         value_and_derivative=_logistic,
-        curvature=lambda t: expit(t) * expit(np.multiply(t, -1.0)),
+        curvature=lambda t: sigmoid(t) * sigmoid(np.multiply(t, -1.0)),
         link=logit,
-        inverse_link=expit,
+        inverse_link=sigmoid,
         bayes_risk=_binary_entropy,
         proper_curvature=lambda eta: 1 / _spread(eta),
         fused="logistic",

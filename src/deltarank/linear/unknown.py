@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import expit
 
 from deltarank.base.placing import CheckedRows, Totals
 from deltarank.base.ranker import (
@@ -20,7 +19,7 @@ from deltarank.core import memory
 from deltarank.core.balance import row_masses
 from deltarank.core.completion import completed, soft_targets
 from deltarank.core.labels import LabelSets, row_numbers
-from deltarank.core.losses import LOSSES
+from deltarank.core.losses import LOSSES, sigmoid
 from deltarank.core.threads import row_blocks
 from deltarank.core.weights import Weight, expected_weights, normalized
 from deltarank.core.workers import Chunks
@@ -66,7 +65,7 @@ class Marginals(NamedTuple):
             if cells.start < cells.stop:
                 scores = linear_scores(X[some], self.coef, self.intercept)
                 rows = labels.unknown.rows[cells] - some.start
-                chances[cells] = expit(scores[rows, members[cells]])
+                chances[cells] = sigmoid(scores[rows, members[cells]])
         return chances
 
 

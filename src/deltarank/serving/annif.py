@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from scipy.special import expit
-
+from deltarank.core.losses import sigmoid
 from deltarank.serving.items import ItemError
 from deltarank.serving.service import Service
 from deltarank.serving.skos import is_skos, read_concepts
@@ -91,7 +90,7 @@ def suggest(
     [ranking] = service.rank([item], int(limit) + n_unknown, False)
     chances = ranking.get("probabilities")
     if chances is None:  # between 0 and 1, and in the order of the scores
-        chances = expit(ranking["scores"]).tolist()
+        chances = sigmoid(ranking["scores"]).tolist()
     subjects = map(vocabulary.subject, ranking["labels"])
     pairs = zip(subjects, chances, strict=True)
     known = [(it, score) for it, score in pairs if it is not None][: int(limit)]

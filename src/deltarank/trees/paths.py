@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
+from deltarank.core.losses import sigmoid
 from deltarank.trees.nodes import Nodes
 
 Floats = NDArray[np.float64]
@@ -78,4 +79,4 @@ def _slopes(scores: Any) -> Any:
     # Of p / (mean p (1 - mean p)) / n_trees, without leaving the range of floats.
     shares = np.exp(logs - logsumexp(logs, axis=-2, keepdims=True))
     absent = -np.expm1(logs).mean(axis=-2, keepdims=True)
-    return shares / absent * expit(-scores)
+    return shares / absent * sigmoid(-scores)

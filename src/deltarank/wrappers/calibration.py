@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
+from deltarank.core.losses import sigmoid
 from deltarank.linear.rows.numpy_place import NumPyPlace
 from deltarank.linear.solvers.newton import newton
 from deltarank.linear.solvers.states import Derivatives
@@ -34,7 +34,7 @@ class Curve(NamedTuple):
 
     def __call__(self, scores: Floats) -> Floats:
         """Return probabilities."""
-        return np.asarray(expit(self.slope * scores + self.offset))
+        return np.asarray(sigmoid(self.slope * scores + self.offset))
 
 
 Map = Steps | Curve
@@ -62,7 +62,7 @@ def platt(scores: Floats, relevant: NDArray[np.bool_], counts: Floats) -> Map:
 
     def derivatives(points: Floats, problem: Any, careful: bool) -> Derivatives:
         margins = points @ x.T
-        chances = expit(margins)
+        chances = sigmoid(margins)
         value = (counts * (np.logaddexp(0, margins) - targets * margins)).sum(axis=1)
         gradient = (counts * (chances - targets)) @ x
         curvature = counts * chances * (1 - chances)

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from deltarank.base.selection import Split, split_rows
 from deltarank.base.targets import read_targets
 from deltarank.core.labels import LabelSets
+from deltarank.core.losses import sigmoid
 from deltarank.core.progress import progress
 from deltarank.core.statistics import Interval, paired_bootstrap
 from deltarank.core.threads import row_blocks
@@ -153,7 +153,7 @@ def _compare(
     labels: LabelSets, rows: NDArray[Any], scores: Floats, equal: Floats, changed: _Changed
 ) -> None:
     """Find the pairs that two fits order differently, and whether the rows side with the first."""
-    changed.expected_size[rows] = expit(equal).sum(axis=1)
+    changed.expected_size[rows] = sigmoid(equal).sum(axis=1)
     irrelevant = np.ones(labels.n_labels, bool)
     for place, row in enumerate(rows):
         relevant = labels.members[labels.starts[row] : labels.starts[row + 1]]

@@ -11,6 +11,7 @@ from numba.extending import overload
 
 from deltarank.core.compiling import njit
 
+ZERO_32, ONE_32 = np.float32(0.0), np.float32(1.0)
 # Only contraction (a * b + c in one rounding): NaN and infinity keep their meaning, so that a
 # diverging problem shows itself.
 FAST = {"contract"}
@@ -76,6 +77,18 @@ def exp_negative(x):
     p = p * r + np.float32(1.0)
     power = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))
     return p * power.view(np.float32)
+
+
+@njit(inline="always", fastmath=FAST, error_model="numpy")
+def sigmoid(t):
+    """Return the logistic function 1 / (1 + exp(-t)), float32.
+
+    Kernels that want the loss and the curvature too write it out, since all of them share one
+    exponential.
+    """
+    e = exp_negative(-abs(t))
+    inverse = ONE_32 / (ONE_32 + e)
+    return inverse if t >= ZERO_32 else e * inverse
 
 
 @njit(inline="always", fastmath=FAST)

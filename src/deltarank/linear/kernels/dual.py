@@ -15,7 +15,7 @@ longer pulls.
 import numpy as np
 
 from deltarank.core.compiling import njit
-from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit
+from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit, sigmoid
 from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
 ZERO, HALF, ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
@@ -45,14 +45,6 @@ GAP, LOSS, BEND = range(3)
 # What is known of the cells of one row, and of all rows: how far an offset gives way, and what a
 # gain of each lane counts.
 SCORE, BEFORE, SLOPE, REST, LOGIT, GAIN, GIVES, COUNTING = range(8)
-
-
-@njit(inline="always", fastmath=FAST, error_model="numpy")
-def sigmoid(t):
-    """Return 1 / (1 + exp(-t))."""
-    e = exp_negative(-abs(t))
-    inverse = ONE / (ONE + e)
-    return inverse if t >= ZERO else e * inverse
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from deltarank.core.compiling import njit
-from deltarank.core.kernels.elementary import FAST
-from deltarank.linear.kernels.dual import ONE, UNTOUCHED, ZERO, ascend, sigmoid
+from deltarank.core.kernels.elementary import FAST, sigmoid
+from deltarank.linear.kernels.dual import ONE, UNTOUCHED, ZERO, ascend
 from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
 # Of relevant cells: labels that all or no rows hold have no finite best offset.

@@ -14,7 +14,7 @@ moves between epochs until the spring no longer pulls.
 import numpy as np
 
 from deltarank.core.compiling import njit
-from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit
+from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit, sigmoid
 from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
 ZERO, HALF, ONE, TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
@@ -37,13 +37,6 @@ SMALLEST_SHARE = 1e-16
 EPOCHS_BEFORE, NARROW_EPOCHS = 2, 2
 
 
-@njit(inline="always", fastmath=FAST, error_model="numpy")
-def _sigmoid(t):
-    e = exp_negative(-abs(t))
-    inverse = ONE / (ONE + e)
-    return inverse if t >= ZERO else e * inverse
-
-
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def _logistic_step(of_row, Cs, gives, sums, factors, gains):
     """Take a row's cells to their best dual variables; return what the objectives gain at most.
@@ -59,16 +52,16 @@ def _logistic_step(of_row, Cs, gives, sums, factors, gains):
         sign, old, give = np.float32(signs[c]), logits[c], Cs[c] * norm + gives[c]
         limit = weight * sign * sign
         margin, slope = sign * scores[c], give * limit
-        before = ZERO if old <= UNTOUCHED else limit * _sigmoid(old)
+        before = ZERO if old <= UNTOUCHED else limit * sigmoid(old)
         t = -margin if old <= UNTOUCHED else old
         rest = margin - give * before
         is_right = rest + HALF * slope < ZERO
         for _ in range(NEWTON_STEPS):
             t = ZERO if is_right != (t > ZERO) else t
-            p = _sigmoid(t)
+            p = sigmoid(t)
             t -= (t + rest + slope * p) / (ONE + slope * p * (ONE - p))
         t = max(t, UNTOUCHED + ONE)
-        p = _sigmoid(t)
+        p = sigmoid(t)
         change = limit * p - before
         bend = max(limit * p * (ONE - p), LEAST_BEND)
         moved = change * (ONE + give * bend)
