@@ -1,7 +1,6 @@
 """WBR-GT: gradient-boosted trees with a value for every label in each leaf."""
 
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +11,12 @@ from deltarank.base.chances import chances, trainable_loss
 from deltarank.base.parameters import positive_integer, positive_number, unit_number
 from deltarank.base.ranker import training_weights
 from deltarank.base.staged import StagedRanker
-from deltarank.boosting.values import MOST_BINS
 from deltarank.core.balance import split_weights
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
-from deltarank.gradient_trees.booster import Booster, Options, Weighed, hold_out
+from deltarank.gradient_trees.booster import Booster, Weighed, hold_out, until_no_better
 from deltarank.gradient_trees.forest import Forest
-from deltarank.gradient_trees.growth import Limits
-from deltarank.gradient_trees.kernels.histograms import CURVATURE
+from deltarank.gradient_trees.options import Options
 
 
 class BoostedTreeRanker(StagedRanker):
@@ -204,42 +201,12 @@ class BoostedTreeRanker(StagedRanker):
         return np.asarray(sums / max(sums.sum(), 1e-300))
 
     def _check_numbers(self) -> None:
-        self._options()
+        Options.of(self)
         positive_integer(self.n_trees, "n_trees")
         if self.early_stopping is not None:
             positive_integer(self.early_stopping, "early_stopping")
         positive_number(self.positive_cost, "positive_cost")
         unit_number(self.balance, "balance")
-
-    def _options(self) -> Options:
-        for name in ("learning_rate", "row_share", "feature_share"):
-            share = getattr(self, name)
-            if name == "feature_share" and share is None:
-                continue
-            if not isinstance(share, Real) or not 0 < float(share) <= 1:
-                raise ValueError(f"{name} must be above 0 and at most 1; got {share!r}")
-        if positive_integer(self.max_leaves, "max_leaves") < 2:
-            raise ValueError(f"max_leaves must be at least 2; got {self.max_leaves!r}")
-        if not 2 <= positive_integer(self.bins, "bins") <= MOST_BINS:
-            raise ValueError(f"bins must be from 2 to {MOST_BINS}; got {self.bins!r}")
-        if positive_integer(self.sketch_size, "sketch_size") > CURVATURE:
-            raise ValueError(f"sketch_size must be from 1 to {CURVATURE}; got {self.sketch_size!r}")
-        trainable_loss(self.loss)
-        limits = Limits(
-            self.max_leaves,
-            2**31 if self.max_depth is None else positive_integer(self.max_depth, "max_depth"),
-            positive_number(self.min_child_weight, "min_child_weight"),
-            positive_number(self.l2, "l2"),
-        )
-        return Options(
-            limits,
-            self.loss,
-            float(self.learning_rate),
-            self.bins,
-            self.sketch_size,
-            float(self.row_share),
-            None if self.feature_share is None else float(self.feature_share),
-        )
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
         """Check and weigh the rows, and boost those that count."""
@@ -261,7 +228,7 @@ class BoostedTreeRanker(StagedRanker):
             last, forests = self._go_on(before, data.X), [before._forest]
         n_before = 0 if before is None else before.n_trees_
         n_more = self.n_trees - n_before
-        booster = Booster(data, self._options(), n_more, held_out, generator, last)
+        booster = Booster(data, Options.of(self), n_more, held_out, generator, last)
         self.base_, self.constants_ = booster.base, booster.constants
         for stage, more in zip(stages, self._stages(booster, stages, n_before), strict=True):
             forests.extend(more)
@@ -281,7 +248,7 @@ class BoostedTreeRanker(StagedRanker):
             # The step ends before the stage is handed out: other fits may take their turn then.
             with progress("boosting", n_more) as done:
                 if self.early_stopping is not None:
-                    made = _until_no_better(booster, trees, n_more, self.early_stopping, done)
+                    made = until_no_better(booster, trees, n_more, self.early_stopping, done)
                 else:
                     made = []
                     for k in range(n_more):
@@ -354,21 +321,6 @@ class BoostedTreeRanker(StagedRanker):
 
     def _relevance(self, scores: NDArray[Any]) -> NDArray[Any]:
         return chances(trainable_loss(self.loss), self.positive_cost, scores)
-
-
-def _until_no_better(
-    booster: Booster, trees: Iterator[Forest], n_trees: int, patience: int, done: Any
-) -> list[Forest]:
-    """Return the trees up to the lowest rank loss of the rows held out."""
-    made: list[Forest] = []
-    best, n_best = booster.held_out_loss(), 0
-    while len(made) < n_trees and (len(made) - n_best < patience or not n_best):
-        made.append(next(trees))
-        done(len(made))
-        loss = booster.held_out_loss()
-        if loss < best or not n_best:
-            best, n_best = loss, len(made)
-    return made[:n_best]
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -15,10 +15,11 @@ from deltarank.core.memory import require
 from deltarank.core.splits import LabelStratifiedKFold
 from deltarank.core.threads import n_threads
 from deltarank.gradient_trees.forest import Forest
-from deltarank.gradient_trees.growth import Growth, Limits
+from deltarank.gradient_trees.growth import Growth
 from deltarank.gradient_trees.histograms import place_rows
 from deltarank.gradient_trees.kernels.cells import PADDING
 from deltarank.gradient_trees.kernels.histograms import WIDTH
+from deltarank.gradient_trees.options import Options
 from deltarank.gradient_trees.rounds import Cells, Rounds
 from deltarank.metrics import rank_loss
 
@@ -37,18 +38,6 @@ class Weighed(NamedTuple):
     labels: LabelSets
     weights: NDArray[np.float64]
     costs: NDArray[np.float64]
-
-
-class Options(NamedTuple):
-    """How trees are made."""
-
-    limits: Limits
-    loss: str
-    learning_rate: float
-    bins: int
-    sketch_size: int
-    row_share: float
-    feature_share: float | None
 
 
 class Booster:
@@ -157,6 +146,21 @@ def hold_out(labels: LabelSets, generator: np.random.Generator) -> NDArray[np.in
     seed = int(generator.integers(2**31))
     folds = LabelStratifiedKFold(min(FOLDS, labels.n_rows), random_state=seed)
     return np.flatnonzero(folds.folds(labels.to_csr()) == 0)
+
+
+def until_no_better(
+    booster: Booster, trees: Iterator[Forest], n_trees: int, patience: int, done: Any
+) -> list[Forest]:
+    """Return the trees up to the lowest rank loss of the rows held out."""
+    made: list[Forest] = []
+    best, n_best = booster.held_out_loss(), 0
+    while len(made) < n_trees and (len(made) - n_best < patience or not n_best):
+        made.append(next(trees))
+        done(len(made))
+        loss = booster.held_out_loss()
+        if loss < best or not n_best:
+            best, n_best = loss, len(made)
+    return made[:n_best]
 
 
 def _check_memory(data: Weighed, options: Options, n_trees: int, dtype: Any) -> None:

@@ -1,7 +1,7 @@
 """WBR-KLR: logistic ranking on a Nystrom map, non-linear at the speed of matrix products."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,11 @@ from deltarank.base.chunked import dtype_of
 from deltarank.base.parameters import positive_integer, positive_number, unit_number
 from deltarank.base.ranker import Ranker, training_weights
 from deltarank.base.selection import Scoring, choose_scorer, split_rows
-from deltarank.core.chunks import is_chunked, is_frame, map_aligned, row_chunks
-from deltarank.core.progress import Step, progress
+from deltarank.core.chunks import is_chunked, is_frame, row_chunks
+from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
-from deltarank.linear.logistic import LogisticRanker
-from deltarank.linear.logistic_cv import LogisticRankerCV
+from deltarank.linear.kernel_search import SHARE_OF_MORE, KernelSearch
 from deltarank.linear.nystrom import NystromMap
-
-# Between neighbours of the grid of widths.
-WIDTH_FACTOR = 2.0
-# No data set in sight wants a width further from the scale than this, in factors.
-FURTHEST = 6
-# Shares of the work still to be done, as far as anybody can know: of a width, of more landmarks.
-SHARE_OF_A_WIDTH, SHARE_OF_MORE = 0.2, 0.5
 
 
 class KernelLogisticRanker(Ranker):
@@ -163,7 +155,7 @@ class KernelLogisticRanker(Ranker):
             X, rows, distance, cv = self._candidates(X, y, sample_weight, generator, len(counts))
         counts = sorted({min(count, rows.shape[0]) for count in counts})
         with progress("choosing a kernel", 1.0) as done:
-            search = _Search(self, X, y, sample_weight, rows, cv, done)
+            search = KernelSearch(self, X, y, sample_weight, rows, cv, done)
             self._choose(search, counts, distance)
             feature_map = search.map(self.gamma_, self.n_landmarks_)
             final = search.final(feature_map, self.C_)
@@ -199,7 +191,7 @@ class KernelLogisticRanker(Ranker):
         positive_integer(self.max_iter, "max_iter")
         return [positive_integer(count, "each value of n_landmarks") for count in counts]
 
-    def _choose(self, search: "_Search", counts: list[int], distance: float) -> None:
+    def _choose(self, search: KernelSearch, counts: list[int], distance: float) -> None:
         gamma, count = self.gamma, counts[0]
         if gamma is None:
             gamma = search.climb(1 / distance, count)
@@ -214,111 +206,6 @@ class KernelLogisticRanker(Ranker):
     def _scores(self, X: Any) -> NDArray[Any]:
         features = NystromMap(self.landmarks_, self.gamma_, self.whitening_)(X)
         return np.asarray(features @ self.coef_.T + self.intercept_)
-
-
-class _Try(NamedTuple):
-    score: float
-    C: float
-
-
-class _Search:
-    """Cross-validated scores of kernels, each computed once."""
-
-    def __init__(
-        self,
-        ranker: KernelLogisticRanker,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        rows: Any,
-        cv: Any,
-        done: Step,
-    ) -> None:
-        self.done = done
-        self.ranker, self.X, self.y, self.sample_weight = ranker, X, y, sample_weight
-        self.rows, self.cv = rows, cv
-        self.share = SHARE_OF_A_WIDTH
-        self.seen: dict[tuple[float, int], _Try] = {}
-
-    @property
-    def tried(self) -> list[dict[str, Any]]:
-        """What was tried, as rows of a table."""
-        return [
-            {"gamma": gamma, "n_landmarks": count, "C": attempt.C, "score": attempt.score}
-            for (gamma, count), attempt in self.seen.items()
-        ]
-
-    def map(self, gamma: float, count: int) -> NystromMap:
-        """Return the map of the first `count` landmarks."""
-        return NystromMap.fitted(self.rows[:count], gamma)
-
-    def final(self, feature_map: NystromMap, C: float) -> LogisticRanker:
-        """Fit all rows."""
-        ranker = LogisticRanker(C=C, tol=self.ranker.tol, **self._settings("final"))
-        self.done.each = self.done.left
-        with progress("fitting the kernel", 2) as done:
-            done.each = 1
-            return ranker.fit(self._mapped(feature_map), self.y, self.sample_weight)
-
-    def score(self, gamma: float, count: int) -> float:
-        """Return the best mean score over C on held-out rows."""
-        return self._try(gamma, count).score
-
-    def best_penalty(self, gamma: float, count: int) -> float:
-        """Return the C that has it."""
-        return self._try(gamma, count).C
-
-    def _try(self, gamma: float, count: int) -> _Try:
-        if (gamma, count) not in self.seen:
-            self.done.each = self.share * self.done.left
-            self.seen[gamma, count] = self._cross_validated(gamma, count)
-        return self.seen[gamma, count]
-
-    def _cross_validated(self, gamma: float, count: int) -> _Try:
-        ranker = self.ranker
-        with progress("trying a kernel", 4) as done:
-            done.each = 1
-            features = self._mapped(self.map(gamma, count))
-            done.each = 3
-            search = LogisticRankerCV(
-                Cs=None if ranker.C is None else [ranker.C],
-                cv=self.cv,
-                scoring=ranker.scoring,
-                # The fit after the search goes unused.
-                tol=1.0,
-                random_state=0,
-                **self._settings(f"gamma={gamma:g}, n_landmarks={count}"),
-            ).fit(features, self.y, self.sample_weight)
-        return _Try(search.best_score_, search.C_)
-
-    def _settings(self, name: str) -> dict[str, Any]:
-        """Return the options that every fit has, with a folder of its own for checkpoints."""
-        names = ("weight", "balance", "unknown", "max_iter", "device", "n_jobs", "checkpoint")
-        settings = {option: getattr(self.ranker, option) for option in names}
-        if settings["checkpoint"] is not None:
-            settings["checkpoint"] = f"{settings['checkpoint']}/{name}"
-        return settings
-
-    def _mapped(self, feature_map: NystromMap) -> Any:
-        """Return all rows mapped, wherever they are."""
-        if not is_chunked(self.X):
-            return feature_map(self.X)
-        n_columns = feature_map.whitening.shape[1]
-        options = {"n_columns": n_columns, "dtype": feature_map.whitening.dtype}
-        return map_aligned(feature_map.__call__, (self.X, "X"), **options)
-
-    def climb(self, start: float, count: int) -> float:
-        """Return the best width on a grid about the start: go on while it gets better."""
-        best = start
-        for factor in (WIDTH_FACTOR, 1 / WIDTH_FACTOR):
-            for power in range(1, FURTHEST + 1):
-                gamma = start * factor**power
-                if self.score(gamma, count) <= self.score(best, count):
-                    break
-                best = gamma
-            if best != start:
-                break
-        return best
 
 
 def _sampled_rows(X: Any, n_rows: int, generator: Any) -> Any:

@@ -12,8 +12,8 @@ from deltarank.core.labels import LabelSets
 from deltarank.core.progress import progress
 from deltarank.linear.coordinates import Coordinates
 from deltarank.linear.objective import Objective
-from deltarank.linear.rows.local import LocalRows, chunks
-from deltarank.linear.rows.matrices import Array, coupled_chunk
+from deltarank.linear.rows.local import LocalRows
+from deltarank.linear.rows.matrices import Array, chunks, coupled_chunk
 from deltarank.linear.rows.protocol import Sums
 from deltarank.linear.solvers.array_steps import ArraySteps
 from deltarank.linear.solvers.lbfgs import Stage, lbfgs

@@ -29,7 +29,7 @@ from deltarank.linear.rows.cuda_layout import Block, Layout, arrays_of, in_type
 from deltarank.linear.rows.cuda_place import DevicePlace
 from deltarank.linear.rows.cuda_products import Factor, backward, forward, tf32_products
 from deltarank.linear.rows.cuda_tables import DeviceTables, are_small
-from deltarank.linear.rows.local import digest_of
+from deltarank.linear.rows.matrices import digest_of
 from deltarank.linear.rows.protocol import Sums
 from deltarank.linear.solvers.precision import Precision
 

@@ -6,8 +6,7 @@ the same bits.
 """
 
 import copy
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -24,14 +23,22 @@ from deltarank.linear.rows.cells import Cells, KernelLabels
 from deltarank.linear.rows.csr import CSRMatrix
 from deltarank.linear.rows.dense import DenseMatrix
 from deltarank.linear.rows.dual import DualProblems
-from deltarank.linear.rows.matrices import Array, Problem, Sample, loss_chunk, loss_sample
+from deltarank.linear.rows.label_masses import sums_by_label
+from deltarank.linear.rows.matrices import (
+    ROWS_PER_CHUNK,
+    Array,
+    Problem,
+    Sample,
+    chunks,
+    digest_of,
+    loss_chunk,
+    loss_sample,
+)
 from deltarank.linear.rows.numpy_place import MatrixPlace
 from deltarank.linear.rows.protocol import Sums
 from deltarank.linear.rows.tables import Tables, are_small
 from deltarank.linear.solvers.precision import Precision
 
-# At least so many rows per task: fewer would not make up for adding their gradients.
-ROWS_PER_CHUNK = 1024
 # Gradients of all chunks of rows that wait to be added up may take so much memory; but fewer
 # columns at a time than this would not fill vector registers.
 BYTES_OF_GRADIENTS, FEWEST_COLUMNS = 2**28, 16
@@ -136,33 +143,14 @@ class LocalRows(MatrixPlace):
     @cached_property
     def _masses(self) -> Array:
         """Those of all problems: every block of labels asks for some of them."""
-        masses = self._sums_by_label(self.weights, self.positive_cost)
+        masses = sums_by_label(self.labels, self.parts, self.weights, self.positive_cost)
         masses[1] *= np.repeat(self.label_cost, self.n_folds)
         return masses
 
     def counts(self) -> Array:
         """Return the numbers (3, p) of rows that count: relevant, the same again, and others."""
-        return self._sums_by_label((self.weights > 0) * 1.0, np.ones_like(self.weights))
-
-    def _sums_by_label(self, weights: Array, costs: Array) -> Array:
-        """Return the sums (3, p) of relevant cells, of their costs, and of the other cells."""
-        folds, counted = np.zeros(len(weights), np.int64), np.zeros(len(weights))
-        for fold, part in enumerate(self.parts):
-            folds[part], counted[part] = fold, weights[part]
-        known = np.bincount(folds, counted, minlength=self.n_folds)[None, :]
-        relevant = self._by_label_and_fold(self.labels, folds, counted)
-        costly = self._by_label_and_fold(self.labels, folds, counted * costs)
-        if self.labels.unknown is not None:
-            known = known - self._by_label_and_fold(self.labels.unknown, folds, counted)
-        totals = np.stack([relevant, costly, np.maximum(known - relevant, 0.0)])
-        if self.n_folds > 1:
-            totals = np.maximum(totals.sum(axis=2, keepdims=True) - totals, 0.0)
-        return totals.reshape(3, -1)
-
-    def _by_label_and_fold(self, labels: LabelSets, folds: Array, weights: Array) -> Array:
-        cells = labels.members.astype(np.int64) * self.n_folds + folds[labels.rows]
-        size = self.n_labels * self.n_folds
-        return np.bincount(cells, weights[labels.rows], minlength=size).reshape(-1, self.n_folds)
+        ones = np.ones_like(self.weights)
+        return sums_by_label(self.labels, self.parts, (self.weights > 0) * 1.0, ones)
 
     def label_sums(self, problems: Array, cells: str) -> Array:
         """Return the sums (p, d) of the rows of "relevant", "costly" or "unknown" cells."""
@@ -365,17 +353,3 @@ class LocalRows(MatrixPlace):
 def matrix_kind(X: Any) -> type[CSRMatrix] | type[DenseMatrix]:
     """Return the kind of matrix that features are."""
     return CSRMatrix if sparse.issparse(X) else DenseMatrix
-
-
-def chunks(rows: Array) -> list[Array]:
-    """Return rows in pieces, one task each; one empty piece if there are none."""
-    return [rows[piece] for piece in threads.even_parts(len(rows), ROWS_PER_CHUNK)] or [rows]
-
-
-def digest_of(arrays: Iterable[Array]) -> bytes:
-    """Return a checksum of arrays, their shapes and types."""
-    digest = hashlib.blake2b(digest_size=32)
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return digest.digest()

@@ -4,6 +4,7 @@ A matrix gives the scores of a block of rows and adds up gradients; a loss that 
 goes through all blocks of a chunk in one call, which keeps threads away from the interpreter.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -24,6 +25,8 @@ Sample = tuple[Array, Array]
 # Turns scores of rows into residuals, in place, and returns the sum of their losses.
 RowLoss = Callable[[Array, Array], float]
 ROWS_PER_BLOCK = 256
+# At least so many rows per task: fewer would not make up for adding their gradients.
+ROWS_PER_CHUNK = 1024
 # Multiplications, times d^3, that turning and factoring a Hessian are worth: float64, small blocks.
 FACTOR_FLOPS = 16
 
@@ -141,3 +144,17 @@ def loss_sample(
             turn_to_curvatures(loss, cells, scores, rows[block])
             sample_rows(scores, rows[block], spacing, totals, counts, chosen, times)
     return [(chosen[j, :count], times[j, :count]) for j, count in enumerate(counts)]
+
+
+def chunks(rows: Array) -> list[Array]:
+    """Return rows in pieces, one task each; one empty piece if there are none."""
+    return [rows[piece] for piece in threads.even_parts(len(rows), ROWS_PER_CHUNK)] or [rows]
+
+
+def digest_of(arrays: Iterable[Array]) -> bytes:
+    """Return a checksum of arrays, their shapes and types."""
+    digest = hashlib.blake2b(digest_size=32)
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.digest()
