@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from deltarank import KernelLogisticRanker, LogisticRanker, LogisticRankerCV, rank_loss
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 from deltarank.theory import LabelDistribution
 
 BALANCES = (0.0, 0.3, 1.0)
@@ -20,7 +20,7 @@ Y = (X @ GENERATOR.normal(size=(4, 5)) + GENERATOR.logistic(size=(500, 5)) > 0.8
 @pytest.fixture(params=["Newton on small data", "passes over row blocks"])
 def engine(request, monkeypatch):
     if request.param == "passes over row blocks":
-        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
+        monkeypatch.setattr(tuning.LOCAL, "largest_table", 0)
 
 
 def cell_weights(Y, balance):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from deltarank import LogisticRanker, PairwiseRanker, instance_weights, metrics, rank_loss
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 from deltarank.linear.rows.cluster import ClusterRows
 from deltarank.metrics import StreamingMetric
 
@@ -59,7 +59,7 @@ def client():
 @pytest.fixture(autouse=True)
 def passes_over_row_blocks(monkeypatch):
     """Small data would be solved by another method here."""
-    monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
+    monkeypatch.setattr(tuning.LOCAL, "largest_table", 0)
 
 
 def assert_same(ranker, reference, atol=1e-5):

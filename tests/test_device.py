@@ -14,10 +14,10 @@ from deltarank.core import devices
 from deltarank.core.labels import label_sets
 from deltarank.linear.coordinates import Coordinates
 from deltarank.linear.objective import Objective
+from deltarank.linear.rows import tuning
 from deltarank.linear.solvers.precision import Precision
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
-from deltarank.linear.rows import cuda, cuda_layout, cuda_tables  # noqa: E402  needs torch
 from deltarank.linear.rows.cuda import DeviceRows  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def on_device(monkeypatch, request):
     """Let "cuda" stand for torch's CPU device, and no product be too small for it."""
     torch.set_num_threads(1)
     if request.param == "lbfgs":
-        monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
+        monkeypatch.setattr(tuning.DEVICE, "largest_work", 0)
     monkeypatch.setattr(
         devices, "find_device", lambda name: None if name == "cpu" else torch.device("cpu")
     )
@@ -101,8 +101,8 @@ def test_rows_without_weight_change_nothing():
 def test_small_blocks_change_nothing(monkeypatch, features):
     data = X if features == "dense" else SPARSE
     whole = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
-    monkeypatch.setattr(cuda_layout, "ROWS_PER_BLOCK", 700)
-    monkeypatch.setattr(cuda, "CELLS_PER_BLOCK", 100 * M)
+    monkeypatch.setattr(tuning.DEVICE, "rows_per_block", 700)
+    monkeypatch.setattr(tuning.DEVICE, "cells_per_block", 100 * M)
     blocks = LogisticRanker(device="cuda", positive_cost=2.0).fit(data, Y)
     assert_allclose(blocks.objective_, whole.objective_, rtol=1e-6)
 
@@ -177,7 +177,7 @@ def test_devices_that_are_not_there_are_named(monkeypatch):
 
 @pytest.mark.usefixtures("on_device")
 def test_too_little_memory_takes_smaller_blocks_and_then_says_so(monkeypatch):
-    monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
+    monkeypatch.setattr(tuning.DEVICE, "largest_work", 0)
     sizes, plain = [], DeviceRows._evaluate
 
     def fits_below(limit):
@@ -276,7 +276,7 @@ def hessians_of(objective, points, problems):
 )
 @pytest.mark.parametrize("case", ["dense", "sparse", "unknown labels", "folds"])
 def test_hessians_are_the_slopes_of_gradients(monkeypatch, case, options):
-    monkeypatch.setattr(cuda, "ROWS_PER_VARIABLE", N)
+    monkeypatch.setattr(tuning.DEVICE, "rows_per_variable", N)
     labels = Y.astype(float)
     if case == "unknown labels":
         labels[RNG.random(Y.shape) < 0.2] = np.nan
@@ -309,7 +309,7 @@ def test_sampled_hessians_are_about_right(monkeypatch):
     problems = torch.arange(M)
     points = torch.as_tensor(RNG.normal(scale=0.1, size=(M, D + 1)))
     sampled = hessians_of(objective, points, problems)
-    monkeypatch.setattr(cuda, "ROWS_PER_VARIABLE", N)
+    monkeypatch.setattr(tuning.DEVICE, "rows_per_variable", N)
     exact = hessians_of(objective, points, problems)
     factors = torch.linalg.cholesky(exact)
     seen = torch.linalg.solve_triangular(factors, sampled, upper=False)

@@ -16,7 +16,7 @@ from deltarank import KernelLogisticRanker, LogisticRanker, LogisticRankerCV, in
 from deltarank.core import devices
 from deltarank.core.losses import LOSSES
 from deltarank.core.progress import listening
-from deltarank.linear.rows import costs, csr, tables
+from deltarank.linear.rows import costs, tuning
 
 RNG = np.random.default_rng(0)
 N, D, M = 900, 8, 6
@@ -77,19 +77,18 @@ def cluster():
 @pytest.fixture(params=PLACES)
 def place(request, monkeypatch):
     name = request.param
-    monkeypatch.setattr(tables, "LARGEST_TABLE", np.inf if name == "small" else 0)
+    monkeypatch.setattr(tuning.LOCAL, "largest_table", np.inf if name == "small" else 0)
     if name == "sparse, wide":  # where dual coordinate ascent is quicker than passes
-        monkeypatch.setattr(csr, "MAX_ROTATED_FEATURES", 0)
+        monkeypatch.setattr(tuning.LOCAL, "most_rotated_sparse", 0)
         monkeypatch.setattr(costs, "EPOCHS", 0)
     if name.startswith("cuda"):
         torch = pytest.importorskip("torch", reason="needs PyTorch")
-        from deltarank.linear.rows import cuda_tables
 
         torch.set_num_threads(1)
         here = torch.device("cpu")
         monkeypatch.setattr(devices, "find_device", lambda name: None if name == "cpu" else here)
         if name != "cuda, small":
-            monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
+            monkeypatch.setattr(tuning.DEVICE, "largest_work", 0)
     if name.startswith("dask"):
         request.getfixturevalue("cluster")
     return PLACES[name]
@@ -268,7 +267,7 @@ def objective(coef, intercept, label, loss, weights, C=1.0):
 @pytest.mark.parametrize("loss", TRAINABLE)
 def test_every_loss_is_minimised_to_what_scipy_finds(loss, monkeypatch):
     for largest in (0, np.inf):
-        monkeypatch.setattr(tables, "LARGEST_TABLE", largest)
+        monkeypatch.setattr(tuning.LOCAL, "largest_table", largest)
         ranker = LogisticRanker(loss=loss, tol=1e-9).fit(X, Y)
         for label in range(M):
             peer = minimize(

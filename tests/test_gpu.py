@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from deltarank import AdaBoostRanker, LogisticRanker, LogisticRankerCV, rank_loss
 from deltarank.core.labels import label_sets
+from deltarank.linear.rows import tuning
 from deltarank.linear.solvers.precision import Precision
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
@@ -151,7 +152,6 @@ def test_each_precision_has_the_digits_that_it_promises(
 ):
     from deltarank.linear.coordinates import Coordinates
     from deltarank.linear.objective import Objective
-    from deltarank.linear.rows import cuda_tables
     from deltarank.linear.rows.cuda import DeviceRows
 
     X, Y = sample
@@ -161,7 +161,7 @@ def test_each_precision_has_the_digits_that_it_promises(
     costs = np.full(N, positive_cost)
     device = torch.device("cuda")
     with monkeypatch.context() as patch:
-        patch.setattr(cuda_tables, "LARGEST_WORK", 0)
+        patch.setattr(tuning.DEVICE, "largest_work", 0)
         rows = DeviceRows(X, label_sets(Y), weights, positive_cost=positive_cost, device=device)
     data = Objective(rows, C=3.0, coordinates=Coordinates.rotated(rows.moments(), rows))
     point = on_gpu(rng.normal(scale=0.1, size=data.shape))
@@ -196,10 +196,9 @@ OPTIONS = [
 def test_a_fit_reaches_the_minimum_of_the_cpu(
     sample, words, features, options, solver, monkeypatch
 ):
-    from deltarank.linear.rows import cuda_tables
 
     if solver == "lbfgs":
-        monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
+        monkeypatch.setattr(tuning.DEVICE, "largest_work", 0)
     X, Y = sample
     data = X if features == "dense" else words
     ours = LogisticRanker(**options, tol=1e-9).fit(data, Y)

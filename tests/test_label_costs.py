@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from deltarank import LogisticRanker, LogisticRankerCV, instance_weights, load, rank_loss, save
 from deltarank.core.label_costs import label_weights
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 from deltarank.theory import LabelDistribution
 
 GENERATOR = np.random.default_rng(0)
@@ -21,7 +21,7 @@ COSTS, WEIGHTS = np.array([1.0, 5.0, 0.3, 2.0]), np.array([2.0, 0.1, 1.0, 7.0])
 @pytest.fixture(params=["Newton on small data", "passes over row blocks"])
 def engine(request, monkeypatch):
     if request.param == "passes over row blocks":
-        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
+        monkeypatch.setattr(tuning.LOCAL, "largest_table", 0)
 
 
 def test_the_optimum_is_that_of_a_loop_of_weighted_regressions(engine):

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from deltarank import LogisticRanker, WeightedBinaryRelevance, instance_weights, rank_loss
 from deltarank.core.labels import label_sets
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 from deltarank.linear.rows.local import LocalRows
 from deltarank.metrics import get_scorer
 
@@ -37,7 +37,7 @@ X, Y = problem()
 def engine(request, monkeypatch):
     """Run every test on both ways of solving: small data would never see the second."""
     if request.param == "passes over row blocks":
-        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
+        monkeypatch.setattr(tuning.LOCAL, "largest_table", 0)
 
 
 def objectives(ranker_coef, intercept, X, Y, weights, C, positive_cost=1.0, penalty_b=False):

@@ -8,7 +8,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from deltarank import LabelStratifiedKFold, LogisticRanker, LogisticRankerCV, rank_loss
 from deltarank.linear import logistic_cv
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 from deltarank.metrics import get_scorer
 
 RNG = np.random.default_rng(0)
@@ -21,7 +21,7 @@ CS = [1e-3, 1e-2, 1e-1, 1.0]
 @pytest.fixture(params=["Newton on small data", "passes over row blocks"], autouse=True)
 def engine(request, monkeypatch):
     if request.param == "passes over row blocks":
-        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
+        monkeypatch.setattr(tuning.LOCAL, "largest_table", 0)
 
 
 def one_by_one(splits, **options):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from deltarank import LogisticRanker, LogisticRankerCV
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 from deltarank.rankers import SUCCESSOR_LOSSES
 from deltarank.theory import LabelDistribution
 
@@ -18,7 +18,7 @@ TARGETS = {"u1": "uniform", "u2": "rank", "u4": "min"}
 @pytest.fixture(params=["Newton on small data", "passes over row blocks"], autouse=True)
 def engine(request, monkeypatch):
     if request.param == "passes over row blocks":
-        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
+        monkeypatch.setattr(tuning.LOCAL, "largest_table", 0)
 
 
 def cell_weights(name, Y):

@@ -29,7 +29,7 @@ from deltarank import (
 from deltarank.core import devices
 from deltarank.core.labels import label_sets
 from deltarank.datasets import write_libsvm
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 from deltarank.metrics import StreamingMetric
 from deltarank.theory import LabelDistribution
 from oracles import mean_over_tie_orders, rank_loss_by_pairs
@@ -162,14 +162,12 @@ def engine(request, monkeypatch):
     """Make a ranker use one engine, whatever the size of the data."""
     options = {}
     if request.param != "small":
-        monkeypatch.setattr(tables, "LARGEST_TABLE", 0)
+        monkeypatch.setattr(tuning.LOCAL, "largest_table", 0)
     if request.param.startswith("device"):
         torch = pytest.importorskip("torch", reason="needs PyTorch")
         torch.set_num_threads(1)
         if request.param == "device lbfgs":
-            from deltarank.linear.rows import cuda_tables
-
-            monkeypatch.setattr(cuda_tables, "LARGEST_WORK", 0)
+            monkeypatch.setattr(tuning.DEVICE, "largest_work", 0)
         to_cpu = lambda name: None if name == "cpu" else torch.device("cpu")  # noqa: E731
         monkeypatch.setattr(devices, "find_device", to_cpu)
         options["device"] = "cuda"

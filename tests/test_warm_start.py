@@ -8,7 +8,7 @@ from scipy import sparse
 
 from deltarank import LogisticRanker
 from deltarank.core import devices
-from deltarank.linear.rows import tables
+from deltarank.linear.rows import tuning
 
 RNG = np.random.default_rng(0)
 N, D, M = 3000, 20, 8
@@ -20,7 +20,7 @@ OLD = slice(0, 2800)
 @pytest.fixture(params=["small", "local", "device"])
 def engine(request, monkeypatch):
     """Make a ranker use one engine, whatever the size of the data."""
-    monkeypatch.setattr(tables, "LARGEST_TABLE", np.inf if request.param == "small" else 0)
+    monkeypatch.setattr(tuning.LOCAL, "largest_table", np.inf if request.param == "small" else 0)
     if request.param != "device":
         return {}
     torch = pytest.importorskip("torch", reason="needs PyTorch")

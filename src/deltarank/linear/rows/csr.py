@@ -17,12 +17,8 @@ from deltarank.linear.kernels.csr import (
 )
 from deltarank.linear.rows.cells import KernelLabels
 from deltarank.linear.rows.costs import ascent_seconds, passes_seconds
-from deltarank.linear.rows.matrices import FACTOR_FLOPS, ROWS_PER_BLOCK, Array, Fused, Problem
-
-# Beyond this turning coefficients and gradients costs more than the passes it saves.
-MAX_ROTATED_FEATURES = 1024
-# A stored value takes as long as so many multiplications of a dense product.
-SLOWER_THAN_DENSE = 8
+from deltarank.linear.rows.matrices import Array, Fused, Problem
+from deltarank.linear.rows.tuning import LOCAL
 
 
 class CSRMatrix:
@@ -52,7 +48,7 @@ class CSRMatrix:
     @staticmethod
     def flops(n_values: float) -> float:
         """Return the multiplications that a score of a row of so many values is worth."""
-        return SLOWER_THAN_DENSE * n_values
+        return LOCAL.flops_per_stored_value * n_values
 
     @staticmethod
     def moments(X: Any, rows: Array, weights: Array) -> Moments:
@@ -64,7 +60,7 @@ class CSRMatrix:
         center = sums / mass
         variance = np.maximum(squares / mass - center**2, 0.0)
         covariance = None
-        if n_features <= MAX_ROTATED_FEATURES:
+        if n_features <= LOCAL.most_rotated_sparse:
             gram = np.zeros((n_features, n_features))
             add_csr_gram(parts, rows, weights[rows], np.zeros(n_features), gram)
             covariance = gram / mass - np.outer(center, center)
@@ -77,7 +73,7 @@ class CSRMatrix:
 
     def block_size(self, n_columns: int) -> int:
         """Return how many rows a compiled loop takes at a time."""
-        return ROWS_PER_BLOCK
+        return LOCAL.rows_per_block
 
     def new_gradient(self, n_columns: int, dtype: Any) -> Array:
         """Return a gradient (d, p) of zeros for residuals of a precision."""
@@ -121,7 +117,7 @@ class CSRMatrix:
         """
         if self._is_rotated:
             return False
-        per_row = self.flops_per_score / SLOWER_THAN_DENSE
+        per_row = self.flops_per_score / LOCAL.flops_per_stored_value
         ascent = ascent_seconds(n_rows, per_row, 1, Cs)
         return ascent < passes_seconds(n_rows, per_row, len(self.scale), 1, Cs)
 
@@ -129,9 +125,11 @@ class CSRMatrix:
         """Return the multiplications of a Hessian from that many rows; infinite if not offered."""
         if not self._is_rotated:
             return np.inf
-        per_row = self.flops_per_score / SLOWER_THAN_DENSE
+        per_row = self.flops_per_score / LOCAL.flops_per_stored_value
         n_features = float(len(self.scale))
-        return SLOWER_THAN_DENSE * n_rows * per_row**2 + FACTOR_FLOPS * n_features**3
+        return (
+            LOCAL.flops_per_stored_value * n_rows * per_row**2 + LOCAL.factor_flops * n_features**3
+        )
 
     def hessian(self, rows: Array, curvatures: Array) -> Array:
         """Return sum_i curvature_i (x_i, 1)(x_i, 1)^T of centred rows, float64."""

@@ -31,14 +31,8 @@ from deltarank.linear.rows.cuda_products import Factor, backward, forward, tf32_
 from deltarank.linear.rows.cuda_tables import DeviceTables, are_small
 from deltarank.linear.rows.matrices import digest_of
 from deltarank.linear.rows.protocol import Sums
+from deltarank.linear.rows.tuning import DEVICE
 from deltarank.linear.solvers.precision import Precision
-
-# Tensor cores want columns in such numbers.
-COLUMN_PARTS = 8
-# Scores held at a time: each block adds to all gradients, so few large ones are best.
-CELLS_PER_BLOCK = 2**28
-# Rows sampled per variable of a Hessian, and cells of them at a time: float64, and a few copies.
-ROWS_PER_VARIABLE, CELLS_AT_A_TIME = 32, 2**26
 
 
 class DeviceRows(DevicePlace, DeviceCells):
@@ -74,7 +68,7 @@ class DeviceRows(DevicePlace, DeviceCells):
         self.n_labels, self.n_features, self.n_folds = labels.n_labels, X.shape[1], 1
         self.n_rows = int((weights > 0).sum())
         self._folds = np.zeros(len(weights), np.int64)
-        self._cells = CELLS_PER_BLOCK
+        self._cells = DEVICE.cells_per_block
         with room_on_device(device, f"{X.shape[0]} rows of {X.shape[1]} features"):
             # Rough Hessians do not see the kinks of losses made of pieces.
             self.takes_newton = loss.fused is not None and are_small(X, labels.n_labels, device)
@@ -247,7 +241,7 @@ class DeviceRows(DevicePlace, DeviceCells):
         """
         n_rows, n_problems, transposed = len(block.weights), len(coef), block.transposed
         size = n_rows if transposed is not None else max(1, self._cells // len(coef))
-        more = -n_problems % COLUMN_PARTS
+        more = -n_problems % DEVICE.column_parts
         coef, offset = functional.pad(coef, (0, 0, 0, more)), functional.pad(offset, (0, more))
         sums: Any = 0.0
         gradient: Any = 0.0
@@ -282,7 +276,7 @@ class DeviceRows(DevicePlace, DeviceCells):
         """
         linear = coef.float(), (offset - coef @ self._layout.shift).float()
         found = torch.cat([self._curvatures(b, *linear, problems, left_out) for b in self.blocks])
-        drawn = [_draw(each, ROWS_PER_VARIABLE * (self.n_features + 1)) for each in found.T]
+        drawn = [_draw(each, DEVICE.rows_per_variable * (self.n_features + 1)) for each in found.T]
         size = self.n_features + 1
         number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
         hessians, begin = torch.zeros(len(coef), size, size, **number), 0
@@ -314,7 +308,7 @@ class DeviceRows(DevicePlace, DeviceCells):
 
     def _add_rows(self, hessian: Tensor, x: Tensor, rows: Tensor, masses: Tensor) -> None:
         """Add the outer products of rows of a block, times their masses."""
-        size = max(1, CELLS_AT_A_TIME // len(hessian))
+        size = max(1, DEVICE.cells_at_a_time // len(hessian))
         for part, mass in zip(rows.split(size), masses.split(size), strict=True):
             z = x[part].double() - self._layout.shift
             z = torch.column_stack([z, torch.ones_like(z[:, 0])])

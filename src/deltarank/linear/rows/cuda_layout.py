@@ -15,12 +15,7 @@ from deltarank.core.labels import LabelSets
 from deltarank.core.threads import row_blocks
 from deltarank.linear.coordinates import Moments
 from deltarank.linear.rows.cuda_products import tf32_products
-
-ROWS_PER_BLOCK = 2**18
-# Above this share of stored values a dense product is the quicker one.
-DENSE_ABOVE = 0.01
-# Beyond this eigenvectors cost more than the passes they save.
-MAX_ROTATED_FEATURES = 2048
+from deltarank.linear.rows.tuning import DEVICE
 
 
 class Block(NamedTuple):
@@ -76,7 +71,7 @@ class Layout:
     @cached_property
     def is_sparse(self) -> bool:
         """Whether rows stay sparse on the device."""
-        return sparse.issparse(self.X) and self.X.nnz <= DENSE_ABOVE * np.prod(self.X.shape)
+        return sparse.issparse(self.X) and self.X.nnz <= DEVICE.dense_above * np.prod(self.X.shape)
 
     @cached_property
     def moments(self) -> Moments:
@@ -114,12 +109,12 @@ class Layout:
         number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
         center, square = torch.zeros(2, d, **number)
         gram = torch.zeros(d, d, **number)
-        blocks = [self._rows[block] for block in row_blocks(len(self._rows), ROWS_PER_BLOCK)]
+        blocks = [self._rows[block] for block in row_blocks(len(self._rows), DEVICE.rows_per_block)]
         for rows in blocks:
             mass = self._tensor(self.weights[rows]).float()
             center += mass @ self._dense(rows)
         center /= total
-        rotates = not self._in_tables and d <= MAX_ROTATED_FEATURES
+        rotates = not self._in_tables and d <= DEVICE.most_rotated
         for rows in blocks:
             root = self._tensor(self.weights[rows]).sqrt().float()
             x = (self._dense(rows) - center.float()).mul_(root[:, None])
@@ -135,7 +130,8 @@ class Layout:
         for fold in range(int(folds.max()) + 1):
             fold_rows = self._rows[folds[self._rows] == fold]
             blocks += [
-                self._block(fold_rows[b], fold) for b in row_blocks(len(fold_rows), ROWS_PER_BLOCK)
+                self._block(fold_rows[b], fold)
+                for b in row_blocks(len(fold_rows), DEVICE.rows_per_block)
             ]
         return blocks
 

@@ -6,13 +6,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deltarank.linear.rows.tuning import DEVICE
 from deltarank.linear.solvers.lbfgs import Stage
 from deltarank.linear.solvers.newton import Digits
 from deltarank.linear.solvers.precision import Precision
 from deltarank.linear.solvers.tensor_steps import TensorSteps
-
-# Hessians of the last problems may take so much memory, or those go on without; old ones are stale.
-BYTES_OF_HESSIANS, ROUNDS_PER_HESSIAN = 2**31, 8
 
 
 class DevicePlace:
@@ -71,5 +69,5 @@ class DevicePlace:
 
     def hessians_due(self, n_waited: int, n_active: int, precision: Precision) -> bool:
         """Tell whether Hessians are due: for the last problems, which want all digits."""
-        fits = 8 * (self.n_features + 1) ** 2 * n_active <= BYTES_OF_HESSIANS
-        return precision == Precision.DOUBLE and fits and n_waited >= ROUNDS_PER_HESSIAN
+        fits = 8 * (self.n_features + 1) ** 2 * n_active <= DEVICE.bytes_of_hessians
+        return precision == Precision.DOUBLE and fits and n_waited >= DEVICE.rounds_per_hessian

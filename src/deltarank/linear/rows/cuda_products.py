@@ -7,15 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from deltarank.linear.rows.tuning import DEVICE
 from deltarank.linear.solvers.precision import Precision
 
 # Clears the bits of a float32 that TF32 does not hold.
 TF32_BITS = -(2**13)
-# Parts of the rows are multiplied side by side, so many and as long as the results have so many
-# cells: one small product has too few tiles for a device.
-MOST_PARTS, CELLS_OF_PARTS = 32, 2**23
-# Products with so few columns take as long as reading X, and splitting X would take longer.
-NARROW = 64
 
 
 class Factor(NamedTuple):
@@ -31,7 +27,7 @@ class Factor(NamedTuple):
         if precision == Precision.DOUBLE:
             wide = x.double()
             return cls(wide, wide, None)
-        if precision == Precision.COARSE or n_columns <= NARROW or not x.is_cuda:
+        if precision == Precision.COARSE or n_columns <= DEVICE.narrow or not x.is_cuda:
             return cls(x, x, None)
         high = (x.view(torch.int32) & TF32_BITS).view(torch.float32)
         return cls(x, high, x - high)
@@ -43,7 +39,7 @@ def forward(x: Factor, coef: Tensor, offset: Tensor, precision: Precision) -> Te
     Terms of a score may nearly cancel, so fine ones may be off by more than their last digits:
     values to be trusted must be exact.
     """
-    exact = precision >= Precision.EXACT or len(coef) <= NARROW
+    exact = precision >= Precision.EXACT or len(coef) <= DEVICE.narrow
     with tf32_products(x.whole.device, not exact):
         if exact or x.low is None:
             return torch.addmm(offset, x.whole, coef.T)
@@ -60,7 +56,7 @@ def backward(x: Factor, cells: Tensor, precision: Precision) -> Tensor:
     products in TF32 take less than half the time of one in float32.
     """
     n_columns = cells.shape[1]
-    with tf32_products(cells.device, n_columns > NARROW):
+    with tf32_products(cells.device, n_columns > DEVICE.narrow):
         mass = Factor.of(cells, precision, n_columns)
         products = by_parts(mass.high, x.high)
         if x.low is None or mass.low is None:
@@ -71,7 +67,7 @@ def backward(x: Factor, cells: Tensor, precision: Precision) -> Tensor:
 def by_parts(left: Tensor, right: Tensor) -> Tensor:
     """Return left.T @ right, parts of the rows at the same time."""
     cells = left.shape[1] * right.shape[1]
-    n_parts = max(1, min(MOST_PARTS, CELLS_OF_PARTS // cells))
+    n_parts = max(1, min(DEVICE.most_parts, DEVICE.cells_of_parts // cells))
     n_rows = len(left) // n_parts * n_parts
     shape = (n_parts, n_rows // n_parts, -1)
     parts = torch.bmm(left[:n_rows].reshape(shape).transpose(1, 2), right[:n_rows].reshape(shape))

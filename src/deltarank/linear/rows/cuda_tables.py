@@ -15,12 +15,9 @@ from deltarank.core.labels import LabelSets
 from deltarank.core.losses import Loss
 from deltarank.core.tensors import on_tensors
 from deltarank.linear.rows.cuda_layout import Layout
-from deltarank.linear.rows.cuda_products import MOST_PARTS, by_parts, tf32_products
+from deltarank.linear.rows.cuda_products import by_parts, tf32_products
+from deltarank.linear.rows.tuning import DEVICE
 
-# Hessians of so many multiplications are worth having at every step, for tables of so many cells.
-LARGEST_WORK, LARGEST_TABLE = 2e12, 2**26
-# Of a table, with its copies for some folds and what is made of it in a step.
-BYTES_PER_CELL = 100
 # Columns of x come in such numbers: see `linear.kernels.device_cells`. Rows come in equal parts.
 WIDTH = 128
 
@@ -33,7 +30,11 @@ def are_small(X: Any, n_problems: int, device: torch.device) -> bool:
     cells = n_rows * max(n_problems, n_variables)
     room = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else np.inf
     work = 2.0 * n_rows * n_problems * n_variables**2
-    return work <= LARGEST_WORK and cells <= LARGEST_TABLE and BYTES_PER_CELL * cells <= room
+    return (
+        work <= DEVICE.largest_work
+        and cells <= DEVICE.largest_table
+        and DEVICE.bytes_per_cell * cells <= room
+    )
 
 
 class DeviceTables:
@@ -60,7 +61,7 @@ class DeviceTables:
     ) -> None:
         self._device, self._loss = layout.device, loss
         n, d = layout.X.shape
-        self._more_rows = -n % MOST_PARTS
+        self._more_rows = -n % DEVICE.most_parts
         self._width = d + 1
         # Variables that only fill the width up have zeros.
         self._x = torch.zeros(

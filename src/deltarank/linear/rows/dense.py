@@ -17,13 +17,8 @@ from deltarank.linear.kernels.dense import (
     gather,
 )
 from deltarank.linear.rows.cells import KernelLabels
-from deltarank.linear.rows.matrices import FACTOR_FLOPS, ROWS_PER_BLOCK, Array, Fused, Problem
-
-# Beyond this the eigenvectors of the covariance cost more than the passes they save.
-MAX_ROTATED_FEATURES = 4096
-# OpenBLAS has a quicker kernel, without packing, for products of at most this many steps.
-SMALL_PRODUCT = 1_000_000
-ROWS_PER_MOMENT = 2048
+from deltarank.linear.rows.matrices import Array, Fused, Problem
+from deltarank.linear.rows.tuning import LOCAL
 
 
 class DenseMatrix:
@@ -41,7 +36,7 @@ class DenseMatrix:
     def arrays(self) -> Iterator[Array]:
         """Return the features, some rows at a time."""
         X = self.parts[0]
-        for block in threads.row_blocks(len(X), ROWS_PER_MOMENT):
+        for block in threads.row_blocks(len(X), LOCAL.rows_per_moment):
             yield X[block]
 
     @staticmethod
@@ -58,14 +53,14 @@ class DenseMatrix:
     def moments(X: Array, rows: Array, weights: Array) -> Moments:
         """Return the moments of the given rows; other rows are not read."""
         n_features = X.shape[1]
-        blocks = [rows[b] for b in threads.row_blocks(len(rows), ROWS_PER_MOMENT)] or [rows]
+        blocks = [rows[b] for b in threads.row_blocks(len(rows), LOCAL.rows_per_moment)] or [rows]
         total = float(np.sum(weights[rows], dtype=np.float64))
         mass = total or 1.0
         origin = np.zeros(n_features)
         center = _total(partial(dense_moments, X, origin, b, weights) for b in blocks)[0] / mass
         variance = _total(partial(dense_moments, X, center, b, weights) for b in blocks)[1] / mass
         moments = Moments(total, center, variance, None)
-        if n_features <= MAX_ROTATED_FEATURES:
+        if n_features <= LOCAL.most_rotated_dense:
             scale = moments.spread
             parts = (X, center, 1.0 / scale)
             with one_blas_thread():
@@ -79,8 +74,8 @@ class DenseMatrix:
 
     def block_size(self, n_columns: int) -> int:
         """Return how many rows a compiled loop takes at a time."""
-        rows = SMALL_PRODUCT // (len(self.scale) * n_columns)
-        return min(rows, 512) if rows >= 32 else ROWS_PER_BLOCK
+        rows = LOCAL.small_product // (len(self.scale) * n_columns)
+        return min(rows, 512) if rows >= 32 else LOCAL.rows_per_block
 
     def new_gradient(self, n_columns: int, dtype: Any) -> Array:
         """Return a gradient (p, d) of zeros, in float64 whatever the residuals are."""
@@ -121,7 +116,7 @@ class DenseMatrix:
     def hessian_flops(self, n_rows: int) -> float:
         """Return the multiplications of a Hessian from that many rows."""
         n_features = len(self.scale)
-        return n_rows * n_features**2 / 2 + FACTOR_FLOPS * n_features**3
+        return n_rows * n_features**2 / 2 + LOCAL.factor_flops * n_features**3
 
     def hessian(self, rows: Array, curvatures: Array) -> Array:
         """Return sum_i curvature_i (x_i, 1)(x_i, 1)^T of standardised rows, float64."""

@@ -16,10 +16,9 @@ from deltarank.core.labels import LabelSets
 from deltarank.core.progress import progress
 from deltarank.linear.kernels.dual_paths import ascend_labels, row_geometry
 from deltarank.linear.kernels.lanes import LANES
+from deltarank.linear.rows.tuning import LOCAL
 
 Array = NDArray[Any]
-# Between two looks at progress and interrupts.
-TASKS_PER_THREAD = 4
 NO_SCORES = np.empty((0, 0, 0), np.float32)
 NO_POINTS, NO_ROWS = np.empty((0, 0), np.float32), np.empty(0, np.int64)
 
@@ -183,7 +182,7 @@ class DualProblems:
         bytes_per_task = 4 * LANES * (2 * len(self._weights) + len(self._center))
         at_once = max(1, memory.budget() // bytes_per_task)
         n_threads = threads.n_threads()
-        at_a_time = at_once if at_once < n_threads else TASKS_PER_THREAD * n_threads
+        at_a_time = at_once if at_once < n_threads else LOCAL.tasks_per_thread * n_threads
         with progress("ascending", len(tasks)) as done:
             done.each = at_a_time
             for block in threads.row_blocks(len(tasks), at_a_time):

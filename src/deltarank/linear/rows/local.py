@@ -25,7 +25,6 @@ from deltarank.linear.rows.dense import DenseMatrix
 from deltarank.linear.rows.dual import DualProblems
 from deltarank.linear.rows.label_masses import sums_by_label
 from deltarank.linear.rows.matrices import (
-    ROWS_PER_CHUNK,
     Array,
     Problem,
     Sample,
@@ -37,11 +36,8 @@ from deltarank.linear.rows.matrices import (
 from deltarank.linear.rows.numpy_place import MatrixPlace
 from deltarank.linear.rows.protocol import Sums
 from deltarank.linear.rows.tables import Tables, are_small
+from deltarank.linear.rows.tuning import LOCAL
 from deltarank.linear.solvers.precision import Precision
-
-# Gradients of all chunks of rows that wait to be added up may take so much memory; but fewer
-# columns at a time than this would not fill vector registers.
-BYTES_OF_GRADIENTS, FEWEST_COLUMNS = 2**28, 16
 
 
 class LocalRows(MatrixPlace):
@@ -164,7 +160,7 @@ class LocalRows(MatrixPlace):
             shared = (weights, listed, len(problems[columns]))
             tasks = [partial(self.matrix.label_sums, rows, *shared) for rows in chunks(part)]
             # Every chunk's sums are a matrix of all problems: only some wait to be added up.
-            at_a_time = max(1, BYTES_OF_GRADIENTS // (8 * sums[columns].size))
+            at_a_time = max(1, LOCAL.bytes_of_gradients // (8 * sums[columns].size))
             for some in threads.row_blocks(len(tasks), at_a_time):
                 for masses, row_sums in threads.run(tasks[some]):
                     mass[columns] += masses
@@ -204,7 +200,7 @@ class LocalRows(MatrixPlace):
         for part, columns in self._tiles(problems):
             n_columns = np.arange(len(problems))[columns].size
             size = 4 * self.n_features * n_columns * len(chunks(part))
-            if taken and n_bytes + size > BYTES_OF_GRADIENTS:
+            if taken and n_bytes + size > LOCAL.bytes_of_gradients:
                 yield taken
                 taken, n_bytes = [], 0
             taken.append((part, columns))
@@ -315,9 +311,9 @@ class LocalRows(MatrixPlace):
     def _tiles(self, problems: Array) -> Iterator[tuple[Array, Any]]:
         """Cut the groups into so many columns at a time as the matrix is quickest with."""
         largest_part = max(len(part) for part in self.parts)
-        n_chunks = len(threads.even_parts(largest_part, ROWS_PER_CHUNK))
-        room = BYTES_OF_GRADIENTS // (4 * self.n_features * max(n_chunks, 1))
-        width = min(self.matrix.columns_at_a_time, max(room, FEWEST_COLUMNS))
+        n_chunks = len(threads.even_parts(largest_part, LOCAL.rows_per_chunk))
+        room = LOCAL.bytes_of_gradients // (4 * self.n_features * max(n_chunks, 1))
+        width = min(self.matrix.columns_at_a_time, max(room, LOCAL.fewest_columns))
         for part, columns in self._groups(problems):
             chosen = np.arange(len(problems))[columns]
             n_tiles = -(-len(chosen) // width)

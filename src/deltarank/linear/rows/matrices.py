@@ -17,6 +17,7 @@ from deltarank.core.losses import Loss
 from deltarank.linear.coordinates import Moments
 from deltarank.linear.kernels.logistic import sample_rows
 from deltarank.linear.rows.cells import Cells, KernelLabels, turn_scores, turn_to_curvatures
+from deltarank.linear.rows.tuning import LOCAL
 
 Array = NDArray[Any]
 Problem = tuple[Array, Array]
@@ -24,11 +25,6 @@ Problem = tuple[Array, Array]
 Sample = tuple[Array, Array]
 # Turns scores of rows into residuals, in place, and returns the sum of their losses.
 RowLoss = Callable[[Array, Array], float]
-ROWS_PER_BLOCK = 256
-# At least so many rows per task: fewer would not make up for adding their gradients.
-ROWS_PER_CHUNK = 1024
-# Multiplications, times d^3, that turning and factoring a Hessian are worth: float64, small blocks.
-FACTOR_FLOPS = 16
 
 
 class Fused(NamedTuple):
@@ -107,7 +103,7 @@ def coupled_chunk(
     coefficients, offsets = problem
     value, residuals = 0.0, np.zeros(len(offsets))
     gradient = matrix.new_gradient(len(offsets), coefficients.dtype)
-    for block in threads.row_blocks(len(rows), ROWS_PER_BLOCK):
+    for block in threads.row_blocks(len(rows), LOCAL.rows_per_block):
         held, scores = matrix.scores(rows[block], problem)
         value += loss(scores, rows[block])
         residuals += scores.sum(axis=0, dtype=np.float64)
@@ -139,7 +135,7 @@ def loss_sample(
     else:
         times, counts = np.zeros(chosen.shape, np.int32), np.zeros(len(spacing), np.int64)
         totals = np.full(len(spacing), 0.5)
-        for block in threads.row_blocks(len(rows), ROWS_PER_BLOCK):
+        for block in threads.row_blocks(len(rows), LOCAL.rows_per_block):
             _, scores = matrix.scores(rows[block], cells.problem)
             turn_to_curvatures(loss, cells, scores, rows[block])
             sample_rows(scores, rows[block], spacing, totals, counts, chosen, times)
@@ -148,7 +144,7 @@ def loss_sample(
 
 def chunks(rows: Array) -> list[Array]:
     """Return rows in pieces, one task each; one empty piece if there are none."""
-    return [rows[piece] for piece in threads.even_parts(len(rows), ROWS_PER_CHUNK)] or [rows]
+    return [rows[piece] for piece in threads.even_parts(len(rows), LOCAL.rows_per_chunk)] or [rows]
 
 
 def digest_of(arrays: Iterable[Array]) -> bytes:

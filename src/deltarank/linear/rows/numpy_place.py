@@ -10,25 +10,13 @@ from numpy.typing import NDArray
 
 from deltarank.core import threads
 from deltarank.core.blas import one_blas_thread
+from deltarank.linear.rows.tuning import LOCAL
 from deltarank.linear.solvers.array_steps import ArraySteps
 from deltarank.linear.solvers.lbfgs import Stage
 from deltarank.linear.solvers.newton import Digits
 from deltarank.linear.solvers.precision import Precision
 
 Array = NDArray[Any]
-# Up to here eigenvectors take less time than BLAS's threads spin after helping with them.
-FEW_FEATURES = 256
-# Large products are shared out in parts of at least so many rows.
-ROWS_PER_PRODUCT = 64
-# Rows sampled per variable. The relative error of a Hessian is about 2 / sqrt(this).
-ROWS_PER_VARIABLE = 12
-# So many draws take every row, as often as its curvature says: no sampling error to speak of.
-DRAWS_OF_ALL_ROWS = 10_000_000
-# Rounds before a Hessian is worth having: earlier it would be stale at once.
-MIN_PATIENCE = 6
-# A pass over fewer problems than this takes as long as one over so many.
-NARROW_PASS = 64
-BYTES_OF_HESSIANS = 2**28
 
 
 class NumPyPlace:
@@ -72,7 +60,7 @@ class NumPyPlace:
 
     def eigenvectors(self, covariance: Array) -> tuple[Array, Array]:
         """Return the spectrum (d,) of a covariance and its eigenvectors, as columns."""
-        with one_blas_thread() if len(covariance) <= FEW_FEATURES else nullcontext():
+        with one_blas_thread() if len(covariance) <= LOCAL.few_features else nullcontext():
             spectrum, basis = np.linalg.eigh(covariance)
         return np.maximum(spectrum, 0.0), basis
 
@@ -81,10 +69,10 @@ class NumPyPlace:
 
         Passes round to float32 anyway; many features would make these products as dear as a pass.
         """
-        if len(right) <= FEW_FEATURES:
+        if len(right) <= LOCAL.few_features:
             return left @ right
         narrow = right.astype(np.float32)
-        blocks = threads.even_parts(len(left), ROWS_PER_PRODUCT)
+        blocks = threads.even_parts(len(left), LOCAL.rows_per_product)
         tasks = [partial(np.matmul, left[block].astype(np.float32), narrow) for block in blocks]
         return np.concatenate(threads.run(tasks)).astype(np.float64)
 
@@ -103,8 +91,8 @@ class MatrixPlace(NumPyPlace):
     @property
     def n_draws(self) -> int:
         """How many rows stand for all of them in a Hessian."""
-        n_sampled = ROWS_PER_VARIABLE * (len(self.matrix.scale) + 1)
-        return n_sampled if self.n_rows > 2 * n_sampled else DRAWS_OF_ALL_ROWS
+        n_sampled = LOCAL.rows_per_variable * (len(self.matrix.scale) + 1)
+        return n_sampled if self.n_rows > 2 * n_sampled else LOCAL.draws_of_all_rows
 
     def hessians_due(self, n_waited: int, n_active: int, precision: Precision) -> bool:
         """Tell whether Hessians cost no more than the rounds in which problems waited for one.
@@ -113,8 +101,8 @@ class MatrixPlace(NumPyPlace):
         twice what knowing the future would.
         """
         n_variables = len(self.matrix.scale) + 1
-        cost = self.matrix.hessian_flops(min(self.n_rows, ROWS_PER_VARIABLE * n_variables))
+        cost = self.matrix.hessian_flops(min(self.n_rows, LOCAL.rows_per_variable * n_variables))
         pass_cost = 2 * self.matrix.flops_per_score * self.n_rows
-        waited = n_waited * pass_cost * max(1.0, NARROW_PASS / n_active)
-        fits = 8 * n_variables**2 * n_active <= BYTES_OF_HESSIANS
-        return n_waited >= MIN_PATIENCE and fits and cost <= waited
+        waited = n_waited * pass_cost * max(1.0, LOCAL.narrow_pass / n_active)
+        fits = 8 * n_variables**2 * n_active <= LOCAL.bytes_of_hessians
+        return n_waited >= LOCAL.min_patience and fits and cost <= waited

@@ -13,15 +13,14 @@ from scipy import sparse
 from deltarank.core.labels import LabelSets
 from deltarank.core.losses import Loss
 from deltarank.linear.coordinates import Moments
+from deltarank.linear.rows.tuning import LOCAL
 
 Floats = NDArray[np.float64]
-# Numbers held at most in the table of products of features, and in the scores of all problems.
-LARGEST_TABLE = 2_000_000
 
 
 def are_small(n_rows: int, n_features: int, n_problems: int) -> bool:
     """Tell whether tables of so many rows are small enough to be quick."""
-    return n_rows * max((n_features + 1) ** 2, n_problems) <= LARGEST_TABLE
+    return n_rows * max((n_features + 1) ** 2, n_problems) <= LOCAL.largest_table
 
 
 class Tables:
