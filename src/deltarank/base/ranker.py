@@ -100,7 +100,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _label_scores(self, X: Any, first_row: int = 0) -> NDArray[Any]:
         """Return the same, once it is sure that they can be ranked: finite, a column per label."""
         n_labels = 1 if self._form == "binary" else len(self.classes_)
-        with np.errstate(over="ignore", invalid="ignore"):  # told below, with the row
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below, with the row
             scores = self._scores(X)
         return check_scores(scores, n_labels, first_row)
 

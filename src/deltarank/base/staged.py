@@ -49,7 +49,7 @@ class StagedRanker(Ranker):
         X : array, sparse matrix or data frame of shape (n, d)
             NaN is a missing value. For `AdaBoostRanker` it may be a Dask collection.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. For
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one per row. For
             `AdaBoostRanker` and `BoostedTreeRanker`, NaN in a matrix means unknown: such a cell has
             no weight.
         sample_weight : array of shape (n,), optional

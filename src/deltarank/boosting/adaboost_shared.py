@@ -216,7 +216,7 @@ class AdaBoostMH(SharedStumpRanker):
     r"""Rank labels by weighted AdaBoost.MH: the univariate loss with stumps shared by all labels.
 
     It minimises :math:`\sum_i w(y_i) \sum_l e^{-y_{il} F_l(x_i)}`, Eq. (11), consistent for rank
-    loss, with the stumps of `AdaBoostMR`: one a round, with votes for all labels. That makes it
+    loss, with the stumps of `AdaBoostMR`: one per round, with votes for all labels. That makes it
     the fair comparison of the two losses. The score is :math:`2 F_l`.
 
     Parameters

@@ -18,8 +18,8 @@ HISTOGRAM_BYTES = 2**19
 # are the sides of a vote. The first of equal splits wins, whatever the order of additions.
 TIES = {"float32": 1e-6, "float64": 1e-12}
 
-# Sums of all and of the relevant cells, a line a bin, of some features and a tile; whoever asked
-# for them may write on them.
+# Sums of all and of the relevant cells, one line per bin, of some features and a tile; the caller
+# may overwrite them.
 Histograms = Callable[[slice, int], tuple[NDArray[Any], NDArray[Any]]]
 Run = Callable[[Sequence[Callable[[], Any]]], list[Any]]
 

@@ -136,9 +136,9 @@ class DeviceLabelStumps:
             ]
         ).double()
         parts = torch.cat([feature[None], cut[None], sums.permute(0, 2, 1).reshape(6, -1)])
-        found = parts.cpu().numpy()
+        on_host = parts.cpu().numpy()
         return Stumps(
-            found[0].astype(np.int64), found[1].astype(np.int64), found[2:].reshape(3, 2, -1)
+            on_host[0].astype(np.int64), on_host[1].astype(np.int64), on_host[2:].reshape(3, 2, -1)
         )
 
     def _impurity(self, branch: Tensor) -> Tensor:

@@ -42,9 +42,9 @@ def settled(ranker: Any) -> Any:
     chosen = {name: getattr(ranker, f"{name}_") for name in _CHOSEN if hasattr(ranker, f"{name}_")}
     if not isinstance(ranker, LogisticRankerCV):
         return clone(ranker).set_params(**chosen)
-    given = ranker.get_params()
-    shared = LogisticRanker().get_params().keys() & given.keys()
-    return LogisticRanker(**{**{name: given[name] for name in shared}, **chosen})
+    parameters = ranker.get_params()
+    shared = LogisticRanker().get_params().keys() & parameters.keys()
+    return LogisticRanker(**{**{name: parameters[name] for name in shared}, **chosen})
 
 
 # What searches choose, by the names of the parameters.

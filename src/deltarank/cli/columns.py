@@ -1,4 +1,4 @@
-"""How the columns of a file were read, told to the user before anything is learned from them."""
+"""How the columns of a file were read, shown to the user before anything is learned from them."""
 
 from itertools import groupby
 from typing import Any

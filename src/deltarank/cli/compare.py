@@ -172,8 +172,8 @@ def _judge(
 ) -> list[Row]:
     """Fit one ranker after the other, the cheapest first; return one row for each that was done.
 
-    Each is told as soon as it is done. When time is up, or the command is interrupted, those that
-    are done are kept.
+    Each is reported as soon as it is done. When time is up, or the command is interrupted, those
+    that are done are kept.
     """
     from deltarank.cli.inputs import note
     from deltarank.cli.training import is_tuned

@@ -114,8 +114,8 @@ def measure_weights(ranker: Any, X: Any, Y: Any, seed: int) -> list[Row]:
     """Return what the weights of the ranker, or else of the rank loss, change on these rows."""
     from deltarank import weight_diagnostics
 
-    own = ranker.get_params(deep=False).get("weight", "rank")
-    weight = "rank" if own == "uniform" else own
+    trained_with = ranker.get_params(deep=False).get("weight", "rank")
+    weight = "rank" if trained_with == "uniform" else trained_with
     effect = weight_diagnostics(Y, weight, X=X, ranker=ranker, random_state=seed).effect
     assert effect is not None, "features were given"
     gain, no_interval = effect.gain, {"low": "", "high": ""}
@@ -154,9 +154,9 @@ def measure_labels(Y: Any, scores: "NDArray[Any]", classes: Any) -> list[Row]:
     held = np.flatnonzero(counts)
     for block in np.split(held, range(LABELS_PER_BLOCK, len(held), LABELS_PER_BLOCK)):
         ranks = rankdata(scores[:, block], axis=0)
-        for label, own in zip(block, ranks.T, strict=True):
+        for label, label_ranks in zip(block, ranks.T, strict=True):
             having = columns.indices[columns.indptr[label] : columns.indptr[label + 1]]
-            aucs[label] = _auc(own, having)
+            aucs[label] = _auc(label_ranks, having)
     return [
         {
             "label": str(name),

@@ -217,10 +217,10 @@ def _as_file(source: str) -> Iterator[Path]:
     if source == STDIN:
         if sys.stdin is None:
             raise ValueError("standard input is closed; give a file, or data on standard input")
-        given: Any = nullcontext(sys.stdin.buffer)
+        stream: Any = nullcontext(sys.stdin.buffer)
         name = "standard input"
     elif path.is_fifo() or path.is_char_device():
-        given, name = path.open("rb"), source
+        stream, name = path.open("rb"), source
     else:
         if not path.exists() and path.name == source and not path.suffix:
             raise ValueError(
@@ -231,7 +231,7 @@ def _as_file(source: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stdin")
-        with given as content, path.open("wb") as file:
+        with stream as content, path.open("wb") as file:
             shutil.copyfileobj(content, file)
         try:
             yield path

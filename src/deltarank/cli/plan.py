@@ -127,8 +127,8 @@ def _say_what_it_takes(
 def _measured(X: Any, Y: Any, C: float, prune: float | None) -> tuple[float, float]:
     """Return the seconds and the bytes of a fit, by one of some labels, frequent and rare ones."""
     by_frequency = np.argsort(-np.asarray(Y.sum(axis=0)).reshape(-1), kind="stable")
-    places = np.linspace(0, len(by_frequency) - 1, min(SAMPLED_LABELS, len(by_frequency)))
-    sample = np.sort(by_frequency[places.astype(int)])
+    positions = np.linspace(0, len(by_frequency) - 1, min(SAMPLED_LABELS, len(by_frequency)))
+    sample = np.sort(by_frequency[positions.astype(int)])
     # A row without any of these labels counts too, as it does in the fit of all labels.
     ranker = LogisticRanker(C=C, weight=_alike, prune=prune)
     with warnings.catch_warnings():

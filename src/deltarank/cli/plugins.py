@@ -90,8 +90,8 @@ def _import(name: str) -> None:
             "this folder; give its name as in `import`, such as mine for mine.py"
         ) from error
     except (Exception, SystemExit) as error:
-        told = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise ImportError(f"--plugin {name}: its import failed{_place(error)}: {told}") from error
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise ImportError(f"--plugin {name}: its import failed{_place(error)}: {reason}") from error
 
 
 def _place(error: BaseException) -> str:
@@ -136,4 +136,6 @@ def _tables() -> dict[str, Mapping[str, Any]]:
 
 def _entries() -> dict[str, dict[str, int]]:
     """Return what the tables hold, by identity: an entry that was replaced is a new one."""
-    return {name: {key: id(it) for key, it in own.items()} for name, own in _tables().items()}
+    return {
+        name: {key: id(it) for key, it in entries.items()} for name, entries in _tables().items()
+    }

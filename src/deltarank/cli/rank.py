@@ -124,9 +124,9 @@ def _write_csv(
             extra = ["probability"] * (chances is not None) + ["in_set"] * (chosen is not None)
             writer.writerow(["row", "place", "label", "score", *extra])
         for at, (label, score) in enumerate(zip(labels, scores, strict=True)):
-            told = [] if chances is None else [round(chances[at], 6)]
-            told += [] if chosen is None else [int(label in chosen)]
-            writer.writerow([row, at + 1, written(label), round(score, 6), *told])
+            extras = [] if chances is None else [round(chances[at], 6)]
+            extras += [] if chosen is None else [int(label in chosen)]
+            writer.writerow([row, at + 1, written(label), round(score, 6), *extras])
 
 
 def _write_safe_csv(answers: "Iterator[Answer]", out: TextIO) -> None:

@@ -132,7 +132,7 @@ def _merged(merge: Callable[[list[Any]], Any], parts: list[list[Any]]) -> list[A
 
 
 def values_of_rows(function: Callable[..., Any], *chunks: Any) -> Any:
-    """Return a function's value a row, none for chunks without rows; for `map_aligned`."""
+    """Return a function's value per row, none for chunks without rows; for `map_aligned`."""
     if not any(chunk.shape[0] for chunk in chunks):
         return np.empty(0)
     return function(*chunks)
@@ -166,7 +166,7 @@ def map_aligned(
     known = [value for value, _ in collections if value is not None and not is_frame(value)]
     lengths = known[0].chunks[0] if known else [np.nan] * len(chunks)
     width = () if n_columns is None else (n_columns,)
-    # Delayed once, so that a large model is one value of the graph and not one a chunk.
+    # Delayed once, so that a large model is one value of the graph and not one per chunk.
     shared = dask.delayed(function, pure=False)
     parts = [
         da.from_delayed(shared(*each), (length, *width), dtype=dtype, meta=meta)

@@ -150,10 +150,10 @@ def label_sets(
     return sets
 
 
-def _agreeing(found: int, wanted: int | None, argument: str) -> int:
-    if wanted is not None and found != wanted:
-        raise ValueError(f"{argument} must have {wanted} labels; got {found}")
-    return found
+def _agreeing(n_labels: int, wanted: int | None, argument: str) -> int:
+    if wanted is not None and n_labels != wanted:
+        raise ValueError(f"{argument} must have {wanted} labels; got {n_labels}")
+    return n_labels
 
 
 def without_series(Y: Any) -> Any:
@@ -330,7 +330,7 @@ def _from_sets(
 
 
 def row_numbers(values: Any, n_rows: int, argument: str, *, of: str = "row") -> NDArray[np.float64]:
-    """Check a vector of finite, non-negative numbers, one a row (or label: say so with `of`)."""
+    """Check a vector of finite, non-negative numbers, one per row (or label: say so with `of`)."""
     refuse_hidden(values, argument)
     array = np.asarray(values)
     if array.dtype.kind not in "buif":

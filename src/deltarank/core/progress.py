@@ -1,4 +1,4 @@
-"""How far a long step is: told to whoever listens, at no cost when nobody does.
+"""How far a long step has come, for whoever listens, at no cost when nobody does.
 
 Library code says ``with progress("boosting", total=n) as done`` and calls ``done`` as it goes. A
 listener, such as the progress bar of the commands, hears of the outermost step only; steps inside
@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 Hear = Callable[[float], None]
-# Told the title of a step, gives a function that is told the share done, from 0 to 1.
+# Takes the title of a step; returns a function that takes the share done, from 0 to 1.
 Listener = Callable[[str], AbstractContextManager[Hear]]
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -40,7 +40,7 @@ class Step:
         self._hear(min(1.0, amount / self.total))
 
     def hear_inner(self, share: float) -> None:
-        """Be told the share done of a step inside."""
+        """Take in the share done of a step inside."""
         self._hear(min(1.0, (self.at + self.each * share) / self.total))
 
     @property

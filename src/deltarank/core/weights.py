@@ -176,7 +176,7 @@ def _chances_of_unknown(labels: LabelSets, chances: Any) -> Floats:
 
 
 def weight_of_size(weight: Weight) -> Callable[[NDArray[Any], Any], Floats]:
-    """Return the named weight as a function of s and m (one, or one a row), for 0 < s < m."""
+    """Return the named weight as a function of s and m (one, or one per row), for 0 < s < m."""
     if isinstance(weight, tuple):
         return _cut_off(weight)
     return choose(WEIGHTS, weight, "weight")

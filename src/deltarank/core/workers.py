@@ -1,4 +1,4 @@
-"""Values on the workers of a Dask cluster, one a chunk of rows; only small results travel."""
+"""Values on the workers of a Dask cluster, one per chunk of rows; only small results travel."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ def workers() -> Iterator[Any]:
 
 
 class Chunks:
-    """Values on the workers, one a chunk of rows.
+    """Values on the workers, one per chunk of rows.
 
     Everything is a task, also what the client sends, so that Dask can make again whatever dies
     with a worker.

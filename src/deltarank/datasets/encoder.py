@@ -130,8 +130,8 @@ class Encoder:
         columns: list[Column] = []
         blocks: list[Any] = []
         for name, cells in table.items():
-            told = (kinds or {}).get(name) or guess_kind(name, cells)
-            kind = choose(KINDS, told, "kind")
+            kind_name = (kinds or {}).get(name) or guess_kind(name, cells)
+            kind = choose(KINDS, kind_name, "kind")
             if kind is TextColumn:
                 words, block = kind.fit_features(name, cells)
                 columns.append(words)

@@ -57,7 +57,7 @@ def long_tailed(
     """
     of_labels = np.random.default_rng(random_state if model_state is None else model_state)
     feature_share, label_share = _power_law(n_features), _power_law(n_labels)
-    told = _draw(of_labels, feature_share, (n_labels, FEATURES_PER_LABEL))
+    features_of = _draw(of_labels, feature_share, (n_labels, FEATURES_PER_LABEL))
     generator = np.random.default_rng(random_state)
     blocks = []
     for first in range(0, n_rows, ROWS_PER_BLOCK):
@@ -67,7 +67,7 @@ def long_tailed(
         labels = _draw(generator, label_share, starts[-1])
         shape = (n, features_per_row)
         chosen = starts[:-1, None] + generator.integers(0, sizes[:, None], shape)
-        features = told[labels[chosen], generator.integers(0, FEATURES_PER_LABEL, shape)]
+        features = features_of[labels[chosen], generator.integers(0, FEATURES_PER_LABEL, shape)]
         noise = _draw(generator, feature_share, shape)
         features = np.where(generator.random(shape) < TOLD_BY_LABELS, features, noise)
         Y = _counts(np.repeat(np.arange(n), sizes), labels, (n, n_labels))

@@ -61,7 +61,7 @@ class Scaler:
         if not self.columns:
             return X
         columns = np.asarray(self.columns)
-        with np.errstate(over="ignore"):  # told below, with the row
+        with np.errstate(over="ignore"):  # reported below, with the row
             scaled = (_columns_of(X, columns) - np.asarray(self.means)) / np.asarray(self.scales)
         if np.isinf(scaled).any():
             row, place = (int(index[0]) for index in np.nonzero(np.isinf(scaled)))

@@ -41,7 +41,7 @@ class Weighed(NamedTuple):
 
 
 class Booster:
-    """Adds trees to a forest, one a round.
+    """Adds trees to a forest, one per round.
 
     Parameters
     ----------

@@ -141,8 +141,8 @@ class KernelLogisticRanker(Ranker):
             The mapped rows, n times the number of landmarks, are held in memory. Or a Dask array
             cut by rows, mapped and fitted on the workers: see `LogisticRanker.fit`.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
-            matrix means unknown, as in `LogisticRanker`.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one per row. NaN in
+            a matrix means unknown, as in `LogisticRanker`.
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """

@@ -190,8 +190,8 @@ class LogisticRanker(UnivariateRanker):
             array (its chunks dense or CSR) or data frame, cut by rows: it stays on the workers of
             the Dask client in use, and only coefficients and gradients travel.
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row. NaN in a
-            matrix means unknown: such a cell carries no loss; for the row's weight see `unknown`.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one per row. NaN in
+            a matrix means unknown: such a cell has no loss; for the row's weight see `unknown`.
             Beside a Dask X: a zero-one Dask array (its chunks dense or CSR) or data frame, cut
             alike.
         sample_weight : array of shape (n,), optional

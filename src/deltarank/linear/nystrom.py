@@ -36,7 +36,7 @@ class NystromMap(NamedTuple):
 
     @classmethod
     def fitted(cls, landmarks: Any, gamma: float) -> "NystromMap":
-        """Return the map of some landmarks, a row each."""
+        """Return the map of some landmarks, one per row."""
         kernel = gaussian_kernel(landmarks, landmarks, gamma).astype(np.float64)
         values, vectors = np.linalg.eigh(kernel)
         kept = values > SMALLEST_SHARE * values[-1]
@@ -53,7 +53,7 @@ class NystromMap(NamedTuple):
 
         blocks = row_blocks(X.shape[0], max(1, CELLS_PER_TASK // len(self.whitening)))
         with one_blas_thread(), progress("mapping", len(blocks)) as done:
-            # Threads wait for each other a few times where somebody is to be told how far it is.
+            # Threads wait for each other a few times where progress is to be shown.
             at_once = 4 * n_threads() if done.is_heard else max(1, len(blocks))
             for some in row_blocks(len(blocks), at_once):
                 run([partial(fill, rows) for rows in blocks[some]])

@@ -32,7 +32,7 @@ LEFT_OUT = {"zero": False, "skip": True}
 
 
 class ExactSums:
-    """Running sums, one a place, that are rounded only when they are read."""
+    """Running sums, one per place, that are rounded only when they are read."""
 
     def __init__(self, n_places: int) -> None:
         # Sums of whole numbers have one part, and few others have more than four.

@@ -1,4 +1,4 @@
-"""Each metric's value a row, from where the relevant labels stand.
+"""Each metric's value per row, from where the relevant labels stand.
 
 Labels with equal scores have no order, so a metric is its mean over all their orders, in closed
 form. It cannot depend on how the labels are numbered, and a model that ties everything gets what

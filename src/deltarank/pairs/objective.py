@@ -60,11 +60,11 @@ PAIR_LOSSES = {
 def pair_loss(name: Any) -> PairLoss:
     """Return what a name stands for: a pairwise loss of ours, or a loss entered in `LOSSES`."""
     # A loss made of pieces may have no curvature at 0; then the scale is that of the hinge.
-    own = {
+    pair_by_pair = {
         key: PairLoss(plain_pairs(loss), float(loss.curvature(0.0)) or 1.0)
         for key, loss in own_losses().items()
     }
-    return choose({**own, **PAIR_LOSSES}, name, "loss")
+    return choose({**pair_by_pair, **PAIR_LOSSES}, name, "loss")
 
 
 class PairwisePass:
@@ -96,9 +96,9 @@ class PairwisePass:
 
     def evaluate(self, points: Array, problems: Array, precision: Precision) -> Evaluation:
         """Evaluate the one problem at points of shape (1, m (d + 1))."""
-        matrix, places = self._rows.matrix, self._each.coordinates
+        matrix, coordinates = self._rows.matrix, self._each.coordinates
         point = points.reshape(self.shape)
-        problem = matrix.problem(places.to_rows(point[:, :-1]), point[:, -1], matrix.dtype)
+        problem = matrix.problem(coordinates.to_rows(point[:, :-1]), point[:, -1], matrix.dtype)
         tasks = [
             partial(coupled_chunk, matrix, rows, problem, self._row_losses)
             for rows in chunks(self._rows.parts[0])

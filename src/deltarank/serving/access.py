@@ -70,13 +70,15 @@ class Access:
         """Tell whether an Authorization header holds the token, in a time that tells no more."""
         if self.token is None:
             return True
-        scheme, _, given = authorization.strip().partition(" ")
+        scheme, _, offered_token = authorization.strip().partition(" ")
         if scheme.lower() == "basic":
-            given = _password(given.strip())
+            offered_token = _password(offered_token.strip())
         elif scheme.lower() != "bearer":
             return False
         # Digests, because a comparison in constant time still tells whether lengths agree.
-        wanted, offered = (sha256(text.encode()).digest() for text in (self.token, given.strip()))
+        wanted, offered = (
+            sha256(text.encode()).digest() for text in (self.token, offered_token.strip())
+        )
         return hmac.compare_digest(wanted, offered)
 
 

@@ -82,5 +82,5 @@ class Monitor:
 
 def with_policy(headers: Any) -> list[tuple[bytes, bytes]]:
     """Return headers, and those of the policy that are not among them."""
-    given = {name.lower() for name, _ in headers}
-    return [*headers, *(pair for pair in _POLICY if pair[0] not in given)]
+    names = {name.lower() for name, _ in headers}
+    return [*headers, *(pair for pair in _POLICY if pair[0] not in names)]

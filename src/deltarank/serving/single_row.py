@@ -49,12 +49,12 @@ class SingleRow:
 
     def __call__(self, item: dict[str, Any]) -> Any:
         """Return the row, dense or CSR, as the ranker takes it."""
-        places, values = [], []
+        columns, values = [], []
         for column, first in self._parts:
             taken, numbers = self._features(column, first, item[column.name])
-            places.append(np.asarray(taken, np.int32) + np.int32(first))
+            columns.append(np.asarray(taken, np.int32) + np.int32(first))
             values.append(numbers)
-        indices, data = np.concatenate(places), np.concatenate(values)
+        indices, data = np.concatenate(columns), np.concatenate(values)
         if self._dense:
             row = np.zeros((1, self._n_features))
             row[0, indices] = data

@@ -32,8 +32,8 @@ def is_skos(path: Path) -> bool:
 def read_concepts(path: Path) -> list[Concept]:
     """Return the concepts that have a preferred name and are not deprecated, as Annif does."""
     try:
-        told = _from_xml(path) if path.suffix.lower() in XML else _from_turtle(path)
-        concepts = _concepts(told)
+        facts = _from_xml(path) if path.suffix.lower() in XML else _from_turtle(path)
+        concepts = _concepts(facts)
     except ElementTree.ParseError as error:
         raise ValueError(f"{path}, line {error.position[0]}: not XML ({error})") from None
     except UnicodeDecodeError:
@@ -45,11 +45,11 @@ def read_concepts(path: Path) -> list[Concept]:
     return concepts
 
 
-def _concepts(told: Iterator[Statement]) -> list[Concept]:
+def _concepts(facts: Iterator[Statement]) -> list[Concept]:
     concepts: set[str] = set()
     dropped: set[str] = set()
     names: dict[str, list[Literal]] = {}
-    for subject, predicate, what in told:
+    for subject, predicate, what in facts:
         if predicate == f"{RDF}type" and what == f"{SKOS}Concept":
             concepts.add(subject)
         elif predicate == f"{SKOS}prefLabel" and isinstance(what, Literal) and what.text.strip():
@@ -99,20 +99,20 @@ def _inherited(above: list[ElementTree.Element], name: str) -> str:
 
 
 def _node(element: ElementTree.Element, base: str, language: str) -> Iterator[Statement]:
-    about, own = element.get(f"{{{RDF}}}about"), element.get(f"{{{RDF}}}ID")
-    if about is None and own is None:
+    about, name_here = element.get(f"{{{RDF}}}about"), element.get(f"{{{RDF}}}ID")
+    if about is None and name_here is None:
         return
-    uri = absolute(base, about if about is not None else f"#{own}")
+    uri = absolute(base, about if about is not None else f"#{name_here}")
     yield uri, f"{RDF}type", _address(element.tag)
     for name, value in element.attrib.items():
         yield uri, _address(name), Literal(value, language)
-    for told in element:
-        what = told.get(f"{{{RDF}}}resource")
+    for child in element:
+        what = child.get(f"{{{RDF}}}resource")
         if what is not None:
-            yield uri, _address(told.tag), absolute(base, what)
-        elif told.text is not None and not len(told):
-            spoken = told.get(f"{_XML}lang", language).lower()
-            yield uri, _address(told.tag), Literal(told.text, spoken)
+            yield uri, _address(child.tag), absolute(base, what)
+        elif child.text is not None and not len(child):
+            spoken = child.get(f"{_XML}lang", language).lower()
+            yield uri, _address(child.tag), Literal(child.text, spoken)
 
 
 def _address(tag: str) -> str:

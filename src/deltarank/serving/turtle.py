@@ -140,9 +140,9 @@ class _Reader:
             else:
                 predicate = self._node()
             while True:
-                told = self._object()
+                object_ = self._object()
                 if subject:
-                    yield subject, predicate, told
+                    yield subject, predicate, object_
                 if self.token.text != ",":
                     break
                 self._take()

@@ -83,5 +83,5 @@ def check_numbers(ranker: Any, parameters: dict[str, Any], values: dict[str, Any
             positive_number(values[name], name)
     if "balance_" in values:
         unit_number(values["balance_"], "balance_")
-    for own in ("_options", "_check_numbers"):
-        getattr(ranker, own, lambda: None)()
+    for method in ("_options", "_check_numbers"):
+        getattr(ranker, method, lambda: None)()

@@ -71,9 +71,9 @@ class _Trees(Parts):
         entry = _entry(estimator, name)
         if name in STORED and fitted:
             prefix = f"part{len(self.arrays)}/"
-            own: Arrays = {}
-            node = pack_ranker(estimator, own)
-            self.arrays.update({prefix + key: array for key, array in own.items()})
+            ranker_arrays: Arrays = {}
+            node = pack_ranker(estimator, ranker_arrays)
+            self.arrays.update({prefix + key: array for key, array in ranker_arrays.items()})
             return {**node, "arrays": prefix}
         parameters = estimator.get_params(deep=False)
         for key in entry.must_be_none:
@@ -103,8 +103,12 @@ class _Trees(Parts):
     def unpack(self, node: Node) -> Any:
         if "ranker" in node:
             prefix = str(node["arrays"])
-            own = {key: self.arrays.pop(key) for key in [*self.arrays] if key.startswith(prefix)}
-            return unpack_ranker(node, {key[len(prefix) :]: own[key] for key in own})
+            ranker_arrays = {
+                key: self.arrays.pop(key) for key in [*self.arrays] if key.startswith(prefix)
+            }
+            return unpack_ranker(
+                node, {key[len(prefix) :]: ranker_arrays[key] for key in ranker_arrays}
+            )
         name = node["estimator"]
         if name not in KNOWN and name not in STORED:
             raise ValueError(f"unknown estimator {name!r:.40}")

@@ -16,16 +16,16 @@ def add_chances(graph: Graph, scores: str, calibration: Calibration) -> str:
     knots, widths, rises = np.zeros((3, len(calibration.maps), longest - 1))
     widths += 1.0
     levels, curved = np.zeros(len(calibration.maps)), np.zeros(len(calibration.maps), bool)
-    for label, turn in enumerate(calibration.maps):
-        if isinstance(turn, Curve):
-            slopes[label], offsets[label], curved[label] = turn.slope, turn.offset, True
+    for label, mapping in enumerate(calibration.maps):
+        if isinstance(mapping, Curve):
+            slopes[label], offsets[label], curved[label] = mapping.slope, mapping.offset, True
             continue
-        wide = np.flatnonzero(np.diff(turn.knots) > 0)
+        wide = np.flatnonzero(np.diff(mapping.knots) > 0)
         n_lines = len(wide)
-        knots[label, :n_lines] = turn.knots[wide]
-        widths[label, :n_lines] = np.diff(turn.knots)[wide]
-        rises[label, :n_lines] = np.diff(turn.levels)[wide]
-        levels[label] = turn.levels[0]
+        knots[label, :n_lines] = mapping.knots[wide]
+        widths[label, :n_lines] = np.diff(mapping.knots)[wide]
+        rises[label, :n_lines] = np.diff(mapping.levels)[wide]
+        levels[label] = mapping.levels[0]
     zero, one = graph.constant(np.array(0.0)), graph.constant(np.array(1.0))
     apart = graph.add("Unsqueeze", scores, graph.constant([2], np.int64))
     way = graph.add("Div", graph.add("Sub", apart, graph.constant(knots)), graph.constant(widths))

@@ -136,8 +136,8 @@ def _impute(graph: Graph, rows: Rows, step: SimpleImputer) -> str:
     if step.indicator_ is None:
         return filled
     missing = graph.as_numbers(graph.add("IsNaN", rows))
-    told = as_matrix(graph, _select(graph, missing, step.indicator_.features_))
-    return graph.add("Concat", filled, told, axis=1)
+    indicators = as_matrix(graph, _select(graph, missing, step.indicator_.features_))
+    return graph.add("Concat", filled, indicators, axis=1)
 
 
 def _is_nan(value: Any) -> bool:

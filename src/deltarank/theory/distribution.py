@@ -15,7 +15,7 @@ MAX_LABELS = 20
 
 
 class LabelDistribution:
-    """A distribution P(y | x) of label sets at a fixed x: one probability a set of m labels.
+    """A distribution P(y | x) of label sets at a fixed x: one probability per set of m labels.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class LabelTreeRanker(Ranker):
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
         y : array, sparse matrix, data frame or list of label sets
-            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one a row.
+            Zero-one matrix of shape (n, m), label sets, or a vector of classes, one per row.
         sample_weight : array of shape (n,), optional
             Multiplies the weights of the label sets.
         """
@@ -288,7 +288,8 @@ class LabelTreeRanker(Ranker):
                 done(rows.stop)
 
     def _searches(self, top: int) -> bool:
-        fits = len(self.constants_) == len(self.classes_)  # else told where all scores are there
+        # Where they do not fit, taking all scores reports it.
+        fits = len(self.constants_) == len(self.classes_)
         return self._form != "binary" and fits and top <= MOST_SEARCHED * len(self.constants_)
 
     def _search(self, X: Any, top: int) -> tuple[NDArray[np.intp], NDArray[Any]]:

@@ -128,19 +128,19 @@ class Calibration:
     def __call__(self, scores: NDArray[Any]) -> Floats:
         """Return probabilities (n, m)."""
         columns = zip(self.maps, scores.T.astype(np.float64), strict=True)
-        chances = np.column_stack([turn(column) for turn, column in columns])
+        chances = np.column_stack([mapping(column) for mapping, column in columns])
         return np.where(np.abs(scores) < self.constant, chances, (scores > 0) * 1.0)
 
     def state(self) -> dict[str, Any]:
         """Return the maps as arrays: which map each label has, and the numbers of each map."""
-        distinct = list({id(turn): turn for turn in self.maps}.values())
-        numbers = [np.atleast_1d(np.array(turn, dtype=np.float64).T) for turn in distinct]
-        places = {id(turn): place for place, turn in enumerate(distinct)}
+        distinct = list({id(mapping): mapping for mapping in self.maps}.values())
+        numbers = [np.atleast_1d(np.array(mapping, dtype=np.float64).T) for mapping in distinct]
+        numbers_of = {id(mapping): place for place, mapping in enumerate(distinct)}
         return {
             "constant": self.constant,
             "pooled": self.pooled,
-            "which": np.array([places[id(turn)] for turn in self.maps]),
-            "curved": np.array([isinstance(turn, Curve) for turn in distinct]),
+            "which": np.array([numbers_of[id(mapping)] for mapping in self.maps]),
+            "curved": np.array([isinstance(mapping, Curve) for mapping in distinct]),
             "ends": np.cumsum([len(pairs.reshape(-1, 2)) for pairs in numbers]),
             "pairs": np.concatenate([pairs.reshape(-1, 2) for pairs in numbers]),
         }

@@ -82,12 +82,12 @@ def micro_f1(cells: Cells) -> Floats:
     total = sum(sweep.hits[-1] for sweep in sweeps)
     best = 0.0
     while True:
-        places = [int(np.argmax(2 * sweep.hits - best * sweep.size)) for sweep in sweeps]
-        hits = sum(sweep.hits[k] for sweep, k in zip(sweeps, places, strict=True))
-        size = sum(sweep.size[k] for sweep, k in zip(sweeps, places, strict=True))
+        cuts = [int(np.argmax(2 * sweep.hits - best * sweep.size)) for sweep in sweeps]
+        hits = sum(sweep.hits[k] for sweep, k in zip(sweeps, cuts, strict=True))
+        size = sum(sweep.size[k] for sweep, k in zip(sweeps, cuts, strict=True))
         value = 2 * hits / (size + total) if size + total > 0 else 0.0
         if value <= best:
-            picked = zip(sweeps, places, strict=True)
+            picked = zip(sweeps, cuts, strict=True)
             return np.array([sweep.thresholds[k] for sweep, k in picked])
         best = value
 

@@ -113,7 +113,7 @@ def best_splits(
         lines = slice(f * n_bins, missing + 1)
         here = impurities[: n_values[f] + 1]
         _split(criterion, weights[lines], relevant[lines], right, right_relevant, here)
-        # Most features have nothing better: one vector comparison a bin finds that out.
+        # Most features have nothing better: one vector comparison per bin finds that out.
         least[0] = np.inf
         for b in range(n_values[f] - 1):
             min_lanes(least, 0, here, b)

@@ -1,4 +1,4 @@
-"""One way to read a file: its format is told by its content."""
+"""One way to read a file: its format is recognised by its content."""
 
 import inspect
 import re

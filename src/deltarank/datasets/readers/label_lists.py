@@ -85,7 +85,7 @@ def from_lists(
     >>> lists.notes
     ("column 'tags': labels are separated by ';'", "column 'tags': 1 empty label is skipped")
     """
-    told = separator is not None
+    is_named = separator is not None
     separator = guess_separator(cells) if separator is None else separator
     items = [_labels(name, cell, row, separator) for row, cell in enumerate(as_cells(cells))]
     rows = [{label for label in labels if label} for labels in items]
@@ -110,7 +110,7 @@ def from_lists(
         (np.ones(len(members), np.int8), members, starts), shape=(len(rows), len(names))
     )
     notes = []
-    if not told and separator != USUAL_SEPARATOR:
+    if not is_named and separator != USUAL_SEPARATOR:
         notes.append(f"labels are separated by {separator!r}")
     n_empty = sum(not label for labels in items for label in labels)
     if n_empty:

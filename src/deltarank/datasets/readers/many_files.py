@@ -93,8 +93,8 @@ def read_many(
     columns, texts, n_rows = _columns(files, options)
     for name in texts:
         columns[name] = TextsOfFiles(name, n_rows, files)
-    given = {**options, "text": list(texts)} if texts else options
-    return read_table(files.paths[0].parent, Table(columns, n_rows), **given)
+    reading = {**options, "text": list(texts)} if texts else options
+    return read_table(files.paths[0].parent, Table(columns, n_rows), **reading)
 
 
 def _columns(files: _Files, options: dict[str, Any]) -> tuple[dict[str, Any], list[str], int]:
@@ -132,9 +132,9 @@ def _text_columns(table: Table, options: dict[str, Any]) -> list[str]:
         if isinstance(labels, str)
         else (marked_columns(labels, names))
     )
-    told = {*marked, *options.get("categorical", ()), *options.get("ignore", ())}
+    settled = {*marked, *options.get("categorical", ()), *options.get("ignore", ())}
     named = [name for name in options.get("text", ()) if name in names]
-    rest = [name for name in names if name not in told and name not in named]
+    rest = [name for name in names if name not in settled and name not in named]
     return named + [name for name in rest if guess_kind(name, table.columns[name]) == "text"]
 
 

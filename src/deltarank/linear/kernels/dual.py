@@ -240,7 +240,7 @@ def _hold(rows, limits, logits, geometry, C, penalized, offsets, held):
         stiffness = 1 / C if penalized else STIFFNESS * max(curvatures[c], LEAST_CURVATURE)
         held[STIFF, c], held[GIVE, c] = stiffness, 1 / stiffness + C * center_norm
         held[CENTRE, c] = 0.0 if penalized else offsets[c] - held[MASS, c] / stiffness
-        # How strongly the centre is pulled back as it moves; half as stiff until a move has told.
+        # How strongly the centre is pulled back as it moves; half as stiff until one has shown it.
         held[SPRING, c] = stiffness / 2
 
 
@@ -256,7 +256,7 @@ def _allow(coef, C, center_norm, tol, penalized, held, sums):
         penalty = squares[c] / (2 * C) - mass * C * along + C * mass * mass * center_norm / 2
         held[ALLOWED, c] = max(tol * (sums[LOSS, c] + penalty), LEAST_BEND)
         if not penalized and np.isnan(held[LAST_MASS, c]):
-            # Before the first move: by cells that have found their places.
+            # Before the first move: from the curvature of cells that have settled.
             held[CENTRE, c] += mass / held[STIFF, c]
             stiffness = STIFFNESS * max(sums[BEND, c], LEAST_CURVATURE)
             held[CENTRE, c] -= mass / stiffness

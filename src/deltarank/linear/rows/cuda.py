@@ -211,8 +211,8 @@ class DeviceRows(DevicePlace, DeviceCells):
                 columns = (problems % self.n_folds != block.fold).nonzero().ravel()
                 if not len(columns):
                     continue
-            given = slim[columns], slim_offset[columns], problems[columns]
-            sums, slope = self._block(block, *given, precision)
+            of_columns = slim[columns], slim_offset[columns], problems[columns]
+            sums, slope = self._block(block, *of_columns, precision)
             for target, part in zip((losses, curvatures, residuals), sums, strict=True):
                 target[columns] += part
             gradient[columns] += slope
@@ -275,8 +275,12 @@ class DeviceRows(DevicePlace, DeviceCells):
         For a rare label a few rows hold nearly all of it: see `LocalRows.hessians`.
         """
         linear = coef.float(), (offset - coef @ self._layout.shift).float()
-        found = torch.cat([self._curvatures(b, *linear, problems, left_out) for b in self.blocks])
-        drawn = [_draw(each, DEVICE.rows_per_variable * (self.n_features + 1)) for each in found.T]
+        at_points = torch.cat(
+            [self._curvatures(b, *linear, problems, left_out) for b in self.blocks]
+        )
+        drawn = [
+            _draw(each, DEVICE.rows_per_variable * (self.n_features + 1)) for each in at_points.T
+        ]
         size = self.n_features + 1
         number: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
         hessians, begin = torch.zeros(len(coef), size, size, **number), 0

@@ -121,7 +121,7 @@ class DeviceTables:
         with tf32_products(self._device, False):
             cells = self._x @ wide.T
             value, curvatures = self._turn(cells)
-            # The longest work first: a device is at it while it is told of the rest.
+            # The longest work first: the device works on it while the rest is sent.
             hessian = self._hessians(curvatures, careful)
             gradient = by_parts(cells, self._x)
         return value, gradient[:, :width], hessian[:, :width, :width]
@@ -138,8 +138,8 @@ class DeviceTables:
         if cells.is_cuda:
             from deltarank.linear.kernels.device_cells import turn_weighted
 
-            found: tuple[Tensor, Tensor] = turn_weighted(cells, self._costs, self._targets)
-            return found
+            turned: tuple[Tensor, Tensor] = turn_weighted(cells, self._costs, self._targets)
+            return turned
         losses = self._costs * functional.softplus(cells) - self._targets * cells
         chances = cells.sigmoid()
         torch.sub(self._costs * chances, self._targets, out=cells)
@@ -151,10 +151,10 @@ class DeviceTables:
         if curvatures.is_cuda:
             from deltarank.linear.kernels.device_cells import weighted_products
 
-            found: Tensor = weighted_products(
+            products: Tensor = weighted_products(
                 curvatures, *(self._six_digits if careful else self._two_digits)
             )
-            return found
+            return products
         return torch.stack([(self._x.T * c) @ self._x for c in curvatures.T])
 
     @cached_property

@@ -125,11 +125,11 @@ class TensorSteps:
         self, problems: Tensor, gradient: Tensor, changes: Tensor, scaled: Tensor, weighted: Tensor
     ) -> None:
         """Overwrite gradients and changes times the inverse diagonals by those times inverse H."""
-        own = (self.slots[problems] >= 0).nonzero().ravel()
-        factors = self.factors[self.slots[problems[own]]]
-        vectors = torch.cat([gradient[own, None], changes[own].double()], dim=1)
+        has_factor = (self.slots[problems] >= 0).nonzero().ravel()
+        factors = self.factors[self.slots[problems[has_factor]]]
+        vectors = torch.cat([gradient[has_factor, None], changes[has_factor].double()], dim=1)
         solved = torch.cholesky_solve(vectors.mT, factors).mT
-        scaled[own], weighted[own] = solved[:, 0], solved[:, 1:].float()
+        scaled[has_factor], weighted[has_factor] = solved[:, 0], solved[:, 1:].float()
 
     def centre(self, problems: Array, hessians: Hessians, active: Array) -> None:
         """Let estimates of problems start from Hessians, and forget their pairs."""

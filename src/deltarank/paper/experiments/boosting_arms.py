@@ -105,10 +105,10 @@ class OwnPairs(SharedPairs):
         if votes is None:
             return None
         for tile in range(len(tiles)):
-            mine = slice(tile * LANES, (tile + 1) * LANES)
-            features = stumps.feature[mine]
+            lanes = slice(tile * LANES, (tile + 1) * LANES)
+            features = stumps.feature[lanes]
             codes, missing = bins.columns(features), bins.n_values[features]
-            add_label_votes(codes, stumps.cut[mine], missing, votes[:, mine], tiles.scores[tile])
+            add_label_votes(codes, stumps.cut[lanes], missing, votes[:, lanes], tiles.scores[tile])
         thresholds = bins.threshold(stumps.feature, stumps.cut)
         made = (stumps.feature, thresholds, votes)
         return (*map(tiles.to_labels, made), np.array(loss.weigh()))

@@ -121,7 +121,7 @@ def findings(rows: list[Row]) -> list[str]:
 
 def _case_findings(rows: list[Row], case: str, n: int) -> Iterable[str]:
     head = f"{case} labels, {n} rows"
-    for told, one, other in (
+    for comparison, one, other in (
         ("exact, WBR-AB less AB.MR", NAMED["WBR-AB"], NAMED["AB.MR"]),
         ("AB.MR held to 20 stumps, WBR-AB less AB.MR", NAMED["WBR-AB"], MOST_20),
         ("WBR-AB with up to 2,000 stumps less up to 200", MORE_STUMPS, NAMED["WBR-AB"]),
@@ -129,7 +129,7 @@ def _case_findings(rows: list[Row], case: str, n: int) -> Iterable[str]:
         ("the same shared stumps, AB.MH less AB.MR", NAMED["AB.MH"], NAMED["AB.MR"]),
     ):
         test, p = contrast(rows, case, n, one, other)
-        yield f"{head}: {told}: {with_error(test.mean, test.error)}, p = {p:.2g}."
+        yield f"{head}: {comparison}: {with_error(test.mean, test.error)}, p = {p:.2g}."
     for loss in ("pairwise", "univariate"):
         regrets = {
             name: _means(_of(rows, case, n, name))

@@ -250,9 +250,9 @@ def findings(rows: list[Row]) -> list[str]:
             gaps = {name: loss - TABLE2[name][algorithm] for name, loss in losses.items()}
             near = [name for name in gaps if gaps[name] <= 0.005]
             far = ", ".join(f"{name} {gaps[name]:+.4f}" for name in gaps if name not in near)
-            told = "" if algorithm in ONLY else f" ({variant} features)"
+            which = "" if algorithm in ONLY else f" ({variant} features)"
             sentences.append(
-                f"{algorithm}{told}: within .005 of the paper's loss, or below it, on {len(near)} "
+                f"{algorithm}{which}: within .005 of the paper's loss, or below it, on {len(near)} "
                 f"of {len(gaps)} data sets" + (f"; not on {far}." if far else ".")
             )
     return [*sentences, *_kernel_findings(rows, names)]
@@ -265,15 +265,17 @@ def _kernel_findings(rows: list[Row], names: list[str]) -> list[str]:
         kernel, linear = (_of(rows, name, ONLY["WBR-KLR"], a) for a in ("WBR-KLR", "WBR-LR"))
         if not kernel:
             continue
-        own, least = difference(name, kernel), min(TABLE2[name].values())
-        beside.append(f"{name} {_with_ends(own)} against {least:.4f}")
+        of_kernel, least = difference(name, kernel), min(TABLE2[name].values())
+        beside.append(f"{name} {_with_ends(of_kernel)} against {least:.4f}")
         if linear:
             paired.append(f"{name} {_with_ends(difference(name, linear, kernel))}")
     heads = {
         "WBR-KLR beside the least loss of the paper's four, which cannot be paired": beside,
         "WBR-LR less WBR-KLR on standardised features, paired": paired,
     }
-    return [f"{head} (95 % intervals): {', '.join(told)}." for head, told in heads.items() if told]
+    return [
+        f"{head} (95 % intervals): {', '.join(listed)}." for head, listed in heads.items() if listed
+    ]
 
 
 def _with_ends(interval: Interval) -> str:

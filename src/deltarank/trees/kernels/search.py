@@ -173,7 +173,7 @@ def _cheapest(heap_costs, heap_nodes, sizes, node_scores, costs):
     best = -1
     for tree in range(sizes.shape[0]):
         if sizes[tree] == 0:
-            return -1  # This tree has told all labels.
+            return -1  # This tree has no further labels.
         while heap_nodes[tree, 0] < 0:
             cost, node = heap_costs[tree, 0], ~heap_nodes[tree, 0]
             _pop(heap_costs[tree], heap_nodes[tree], sizes[tree])
