@@ -56,7 +56,7 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _ideal_gain(s: Tensor, n_positions: int) -> Tensor:
-    """Return the sum of 1 / log2(1 + r) over the first s positions r, but at most so many."""
+    """Return the sum of 1 / log2(1 + r) over the first s positions r, but at most this many."""
     position = torch.arange(1, n_positions + 1, device=s.device, dtype=s.dtype)
     return ((position <= s[:, None]) / torch.log2(1 + position)).sum(dim=1)
 

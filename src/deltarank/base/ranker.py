@@ -28,7 +28,7 @@ from deltarank.core.threads import row_blocks
 from deltarank.core.weights import Weight, normalized, raw_weights
 from deltarank.metrics import rank_loss
 
-# Scores of so many cells at a time: 16 MB of float32, small beside any model worth chunking for.
+# Scores of this many cells at a time: 16 MB of float32, small beside any model worth chunking for.
 CELLS_PER_CHUNK = 4_000_000
 NO_ROW_COUNTS = (
     "sample_weight times weight is zero in every row, so no row counts; "
@@ -161,7 +161,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
         top : int, optional
-            How many labels a row; all by default. Scores are held for a chunk of rows only.
+            How many labels per row; all by default. Scores are held for a chunk of rows only.
 
         Returns
         -------

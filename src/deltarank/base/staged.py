@@ -25,7 +25,7 @@ class StagedRanker(Ranker):
 
     @abstractmethod
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
-        """Fit so many rounds, and keep what was found at every stage."""
+        """Fit this many rounds, and keep what was found at every stage."""
 
     @abstractmethod
     def _staged(self, X: Any, stages: list[int]) -> Iterator[NDArray[np.float64]]:
@@ -74,7 +74,7 @@ class StagedRanker(Ranker):
         Yields
         ------
         ranker
-            This one, fitted with so many rounds and no more.
+            This one, fitted with this many rounds and no more.
 
         Examples
         --------

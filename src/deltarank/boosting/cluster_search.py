@@ -17,7 +17,7 @@ from deltarank.core.kernels.lanes import LANES
 from deltarank.core.threads import row_blocks, run
 from deltarank.core.workers import Chunks, added
 
-# Histograms of so many bytes travel at a time; those of one tile of labels always do.
+# Histograms of this many bytes travel at a time; those of one tile of labels always do.
 MESSAGE_BYTES = 2**26
 # Scores are those of the round before and one vote more. A worker that dies takes them with it, and
 # they are made again from as many rounds as hang together, which the scheduler must remember; so

@@ -28,11 +28,11 @@ T = TypeVar("T")
 # An edge closer to 1 would make the step infinite.
 WHOLE_EDGE = 1 - 1e-10
 # Votes multiply the weights of the round before. The weights are computed afresh from scores after
-# so many rounds, or when votes may have moved them by exp of so much: neither rounding nor what is
-# too small for a number adds up.
+# this many rounds, or when votes may have moved them by exp of this much: neither rounding nor what
+# is too small for a number adds up.
 ROUNDS_UNTIL_FRESH, DRIFT_UNTIL_FRESH = 64, 30.0
-# Votes wait in one table per feature; weights are made anew when tables outgrow scores so many
-# times.
+# Votes wait in one table per feature; weights are made anew when tables outgrow scores this
+# many times.
 TABLES_PER_SCORES = 8
 
 

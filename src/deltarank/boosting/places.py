@@ -9,7 +9,7 @@ from deltarank.boosting.bins import Bins
 from deltarank.core.kernels.lanes import LANES
 from deltarank.core.labels import LabelSets
 
-# Up to so many cells float64 costs little; beyond, cells and histograms are float32. Scores are
+# Up to this many cells float64 costs little; beyond, cells and histograms are float32. Scores are
 # float64 always, and a vote hangs on sums over 256 bins, so that only the choice between stumps
 # that are equally good to about six digits may differ.
 FLOAT64_CELLS = 1_000_000
@@ -70,7 +70,7 @@ def rows_with_relevant(signs: NDArray[np.int8], bins: Bins) -> list[NDArray[np.i
 
 
 def cell_type(n_cells: int) -> Any:
-    """Return the precision of weights and histograms for so many cells."""
+    """Return the precision of weights and histograms for this many cells."""
     return np.dtype(np.float64 if n_cells <= FLOAT64_CELLS else np.float32)
 
 

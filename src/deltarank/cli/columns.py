@@ -6,9 +6,9 @@ from typing import Any
 from deltarank.cli.inputs import note
 from deltarank.datasets import Data
 
-# A fit tells of columns in so many lines at the most; --dry-run of each.
+# A fit shows columns in at most this many lines; --dry-run shows each.
 MOST_TOLD = 20
-# So many columns alike, side by side, have one line for all.
+# This many columns alike, side by side, share one line.
 FEWEST_ALIKE = 5
 
 

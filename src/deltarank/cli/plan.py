@@ -19,7 +19,8 @@ from deltarank.recipes import BALANCES, Recipe, Tuning
 
 # Seconds of one core that a search may take unless it was asked for.
 LONGEST_SEARCH = 240
-# Seconds of one core from which on it is said what a fit will take, measured on so many labels.
+# From this many seconds of one core on, the command says what a fit will take, measured on this
+# many labels.
 WORTH_SAYING, SAMPLED_LABELS = 10, 64
 # Labels beyond which a tree is fitted unless another ranker was asked for.
 MOST_WITHOUT_TREE = 5_000
@@ -109,7 +110,7 @@ def _part(Y: Any, seed: int) -> tuple[Any, Any]:
 def _say_what_it_takes(
     core_seconds: float, fits: float, C: float | None, prune: float | None, X: Any, Y: Any
 ) -> None:
-    """Say what so many fits will take, if it is much by what fits usually take."""
+    """Say what this many fits will take, if it is much by what fits usually take."""
     if core_seconds < WORTH_SAYING:
         return
     (n_rows, n_features), n_labels = X.shape, Y.shape[1]
@@ -141,7 +142,7 @@ def _measured(X: Any, Y: Any, C: float, prune: float | None) -> tuple[float, flo
 
 
 def _bytes_of(coef: Any, more: float = 1.0) -> float:
-    """Return what the coefficients of so many times the labels take, dense or sparse."""
+    """Return what the coefficients of this many times the labels take, dense or sparse."""
     if sparse.issparse(coef):
         return more * (coef.data.nbytes + coef.indices.nbytes) + coef.indptr.nbytes
     return more * coef.nbytes

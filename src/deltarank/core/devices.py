@@ -13,7 +13,7 @@ from deltarank.core.labels import LabelSets
 from deltarank.core.scores import check_finite
 
 MISSING_TORCH = f"device= needs PyTorch: {install('gpu')}"
-# Products of so many multiplications are not worth the way to a device and back.
+# Products of this many multiplications are not worth the way to a device and back.
 SMALL_PRODUCT = 2**26
 # Multiplications of a pass over the data (rows x features x labels) below which launching kernels
 # takes longer than they do: at 4e8, mediamill is fitted, cross-validated and boosted several times

@@ -112,8 +112,9 @@ def label_sets(
     Parameters
     ----------
     Y : array, sparse matrix, data frame, list or Series of label sets
-        Zero-one matrix of shape (n, m), or one collection of labels a row: column indices, or names
-        when `classes` is given. NaN in a matrix, stored as such if it is sparse, means unknown.
+        Zero-one matrix of shape (n, m), or one collection of labels per row: column indices, or
+        names when `classes` is given. NaN in a matrix, stored as such if it is sparse, means
+        unknown.
     n_labels : int, optional
         Number of labels m, where the caller knows it; Y must then have as many columns.
     classes : sequence, optional

@@ -119,7 +119,7 @@ def paired_bootstrap(
 ) -> Interval:
     """Return the mean of first - second, one pair per row, and its bootstrap interval.
 
-    With a `block` of more than one, blocks of so many neighbouring rows are drawn together (the
+    With a `block` of more than one, blocks of this many neighbouring rows are drawn together (the
     circular block bootstrap), for rows that are like their neighbours.
 
     Examples

@@ -102,7 +102,7 @@ def _shared_pool() -> ThreadPoolExecutor | None:
 
 
 def _is_room(n_new: int) -> bool:
-    """Tell whether so many threads can start: Python waits for ever for one that cannot."""
+    """Tell whether this many threads can start: Python waits for ever for one that cannot."""
     try:
         mmap.mmap(-1, n_new * BYTES_PER_THREAD).close()
     except OSError:

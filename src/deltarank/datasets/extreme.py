@@ -37,7 +37,7 @@ def long_tailed(
     features_per_row : int
         Draws per row; features drawn twice count more.
     labels_per_row : float
-        About so many; at least one.
+        About this many; at least one.
     random_state : int, generator or None
         For the rows.
     model_state : int, generator or None

@@ -27,9 +27,9 @@ def mark_first(scores: NDArray[Any], k: int) -> NDArray[np.bool_]:
 
 
 def mark_within_budget(gains: NDArray[Any], k: int, budget: int) -> NDArray[np.bool_]:
-    """Mark the cells of largest sum of gains: at most k a row and `budget` in all, none at a loss.
+    """Mark the cells of largest sum of gains: at most k per row, `budget` in all, none at a loss.
 
-    Sets of cells with at most so many a row, and in all, form a matroid, in which taking the
+    Sets of cells with at most this many per row, and in all, form a matroid, in which taking the
     largest gains first is best.
     """
     first = first_labels(gains, k)

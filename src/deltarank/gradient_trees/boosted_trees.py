@@ -35,7 +35,7 @@ class BoostedTreeRanker(StagedRanker):
     Parameters
     ----------
     n_trees : int
-        Trees, that is rounds; with `early_stopping`, at most so many.
+        Trees, that is rounds; with `early_stopping`, at most this many.
     learning_rate : float
         Share of each step taken, above 0 and at most 1.
     max_leaves : int
@@ -64,7 +64,7 @@ class BoostedTreeRanker(StagedRanker):
     feature_share : float, optional
         The same of features. None is 0.3, but at least ten features.
     early_stopping : int, optional
-        Hold a tenth of the rows out, stop when so many trees in a row have not lowered their rank
+        Hold a tenth of the rows out, stop when this many trees in a row have not lowered their rank
         loss, and keep the trees up to the lowest.
     warm_start : bool
         Keep the trees of the last fit, and add trees until there are `n_trees`. Features and labels

@@ -23,7 +23,7 @@ from deltarank.gradient_trees.options import Options
 from deltarank.gradient_trees.rounds import Cells, Rounds
 from deltarank.metrics import rank_loss
 
-# One row in so many is held out to stop early.
+# One row in this many is held out to stop early.
 FOLDS = 10
 # The share of features that trees are grown from unless it is given, and the fewest.
 USUAL_SHARE, FEWEST_FEATURES = 0.3, 10

@@ -145,7 +145,7 @@ def blocks_of(objective: Objective, *, at_least: int = 1) -> list[Array]:
 
 
 def cut(frequencies: Array, width: int) -> list[Array]:
-    """Cut problems into blocks of like frequency, each of so many.
+    """Cut problems into blocks of like frequency, each of this many.
 
     Where they are that wide, of a multiple of the lanes that dual coordinate ascent fills: with
     any amount of memory the same labels are then solved side by side.

@@ -91,7 +91,7 @@ class LogisticRanker(UnivariateRanker):
         Where to fit and to score. "auto" takes a CUDA device if PyTorch sees one and the data are
         not small. The minimum is the same; its last digits are those of float32.
     n_jobs : int, optional
-        Fit so many blocks of labels at a time as jobs of their own, through joblib: processes by
+        Fit this many blocks of labels at a time as jobs of their own, through joblib: processes by
         default, or what ``joblib.parallel_config`` says, such as ``backend="dask"``. None is 1,
         unless it says otherwise: one job's threads already use all cores of a machine.
     prune : float, optional

@@ -32,7 +32,7 @@ class ExactSum:
 
 
 class RowSums:
-    """Sums of two values a row over batches of rows; the result is their quotient."""
+    """Sums of two values per row over batches of rows; the result is their quotient."""
 
     def __init__(self, rows: Callable[..., Rows], options: dict[str, Any]) -> None:
         self._rows, self._options = rows, options

@@ -4,8 +4,8 @@ Labels with equal scores have no order, so a metric is its mean over all their o
 form. It cannot depend on how the labels are numbered, and a model that ties everything gets what
 guessing gets. Only `rank_loss` lets other conventions be chosen.
 
-A row function returns two values a row, and the metric of a sample is the sum of the first over the
-sum of the second, each multiplied by the sample weights.
+A row function returns two values per row, and the metric of a sample is the sum of the first over
+the sum of the second, each multiplied by the sample weights.
 """
 
 from typing import Any

@@ -10,7 +10,7 @@ from deltarank.metrics.row_sums import RowSums
 
 
 class Metric(NamedTuple):
-    """A mean over rows: two values a row, and whether more is better."""
+    """A mean over rows: two values per row, and whether more is better."""
 
     rows: Callable[..., rows.Rows]
     greater_is_better: bool

@@ -127,7 +127,7 @@ class LogLinearRanker(PairwiseLinearRanker):
         Yields
         ------
         ranker
-            This one, fitted with so many iterations and no more.
+            This one, fitted with this many iterations and no more.
 
         Examples
         --------

@@ -15,7 +15,7 @@ from deltarank.linear.rows.matrices import Array
 from deltarank.pairs.kernels.parallel import csr_masses, dense_masses
 
 ROWS_PER_BLOCK = 256
-# At least so many rows a task.
+# At least this many rows per task.
 ROWS_PER_TASK = 1024
 # Added to both masses, as a share of the mean mass: a coefficient that nothing holds back may not
 # leave for infinity in one step.

@@ -15,7 +15,7 @@ def watched_protocol(seconds: float, most: int) -> type[H11Protocol]:
     seconds : float
         Within which the head of a request must come, the first as well as any later one.
     most : int
-        With so many connections, the one that has waited longest without a request is closed for
+        With this many connections, the one that has waited longest without a request is closed for
         a new one: idle connections cannot keep others out, nor use up the files of the process.
     """
     waiting: dict[Any, None] = {}

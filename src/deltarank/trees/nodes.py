@@ -17,7 +17,7 @@ from deltarank.trees.tree import Forest
 
 Array = NDArray[Any]
 ROWS_PER_TASK = 64
-# Scores of so many nodes at a time: 32 MB of float64.
+# Scores of this many nodes at a time: 32 MB of float64.
 CELLS_PER_CHUNK = 4_000_000
 
 

@@ -42,7 +42,7 @@ class CalibratedRanker(DecidingRanker):
     ranker : ranker, or Pipeline that ends in one
         Any of this package.
     method : {"isotonic", "platt"}
-        Steps, which need some hundred rows a label to be smooth, or a logistic curve.
+        Steps, which need some hundred rows per label to be smooth, or a logistic curve.
     cv : int, splitter or iterable of (train, test)
         Folds; every row must be held out once. An integer stands for as many folds stratified by
         label: see `LabelStratifiedKFold`.

@@ -45,7 +45,7 @@ class MetricRanker(DecidingRanker):
 
     A ranker estimates chances of labels; which labels to show is another question, whose answer
     depends on how one is judged. Here the metric is said, and the chances are turned into its best
-    decision: exactly `k` labels a row, except for the F-measure of sets.
+    decision: exactly `k` labels per row, except for the F-measure of sets.
 
     ======================  ========================================  =========================
     metric                  decision                                  chances
@@ -73,7 +73,7 @@ class MetricRanker(DecidingRanker):
     metric : str
         One of the above.
     k : int or None
-        How many labels a row. For "f-beta" at most so many, or None for no limit.
+        How many labels per row. For "f-beta" at most this many, or None for no limit.
     batch : bool
         Decide over all rows of a call together, by block coordinate ascent, for a macro metric of
         just these rows. "coverage" is only decided so. Otherwise a rule for single rows is found on
@@ -208,7 +208,7 @@ class MetricRanker(DecidingRanker):
 
     @property
     def _k(self) -> int:
-        """How many labels a row, where their number is fixed."""
+        """How many labels per row, where their number is fixed."""
         return cast(int, self.k)
 
     def _held_out(self, data: Labelled) -> HeldOut:
@@ -262,7 +262,7 @@ class MetricRanker(DecidingRanker):
         ----------
         X : rows, as in `fit`
         budget : int, optional
-            At most so many labels in all rows together, and at most k a row: those of largest
+            At most this many labels in all rows together, and at most k per row: those of largest
             gain. For the first four metrics of the table, whose gains add up over rows.
 
         Examples

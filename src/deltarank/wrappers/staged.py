@@ -22,7 +22,7 @@ from deltarank.core.labels import row_numbers
 from deltarank.core.progress import Step, progress
 from deltarank.wrappers.wrapped import WrappedRanker
 
-# The paper's grid for stumps a label.
+# The paper's grid for stumps per label.
 DEFAULT_ROUNDS = (10, 20, 50, 100, 200)
 
 

@@ -1,4 +1,4 @@
-"""Histograms of cells (weights of eight labels a row) over the bins of features.
+"""Histograms of cells (weights of eight labels per row) over the bins of features.
 
 Histograms of a group of features lie behind each other: bin b of feature f is line
 ``f * n_bins + b``.

@@ -71,7 +71,7 @@ def read_arff(
 
 
 def arff_blocks(path: Path, encoder: Encoder | None, n_bytes: int) -> Iterator[Data]:
-    """Yield the features of ARFF, about so many bytes at a time.
+    """Yield the features of ARFF, about this many bytes at a time.
 
     Without an encoder only sparse numbers can be cut: else what a column is depends on all rows.
     """

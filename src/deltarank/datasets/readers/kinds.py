@@ -14,7 +14,7 @@ from deltarank.datasets.readers.cells import (
 )
 from deltarank.datasets.vectors import is_vector
 
-# Strings of so many words on average are text; shorter ones are categories.
+# Strings of this many words on average are text; shorter ones are categories.
 WORDS_OF_TEXT = 3
 
 

@@ -15,7 +15,7 @@ _MARKS = {"0": False, "1": True, "false": False, "true": True}
 
 
 def marked_columns(labels: int | Sequence[str], names: Collection[str]) -> list[str]:
-    """Return the columns that ``labels=`` means: so many first or last ones, names, patterns.
+    """Return the columns that ``labels=`` means: a number of first or last ones, names, patterns.
 
     Examples
     --------

@@ -18,7 +18,7 @@ USUAL_SEPARATOR = ","
 _CLEAR_SEPARATORS = (";", "|")
 # In so large a share of the cells such a sign is a separator, not a part of a name.
 _CLEAR_SHARE = 0.05
-# Lists that hold so many labels, most of which stand in no other row, are probably cut wrongly;
+# Lists that hold this many labels, most of which stand in no other row, are probably cut wrongly;
 # rare labels are common, but then frequent ones stand beside them.
 _FEWEST_SUSPECT, _SUSPECT_SHARE = 20, 0.5
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}

@@ -121,13 +121,13 @@ def _open_xmc(path: Path, n_bytes: int) -> tuple[list[int], Ranges, Iterator[byt
 
 
 def libsvm_blocks(path: Path, n_bytes: int) -> Iterator[Data]:
-    """Yield the rows of LIBSVM text, about so many bytes at a time."""
+    """Yield the rows of LIBSVM text, about this many bytes at a time."""
     ranges = Ranges((1, LARGEST_INDEX), (0, LARGEST_INDEX))
     return _blocks(path, chunks_of_lines(path, n_bytes), ranges, 0, None)
 
 
 def xmc_blocks(path: Path, n_bytes: int) -> Iterator[Data]:
-    """Yield the rows of XMC text, about so many bytes at a time."""
+    """Yield the rows of XMC text, about this many bytes at a time."""
     (n_rows, _, _), ranges, chunks = _open_xmc(path, n_bytes)
     return _blocks(path, chunks, ranges, 1, n_rows)
 

@@ -17,7 +17,7 @@ from deltarank.datasets.readers.streams import CHUNK_BYTES, beginning, lines, op
 
 # Rows that a block of a Parquet file is cut from: what a row takes is known once it is read.
 PARQUET_ROWS = 1 << 11
-# A file of so few bytes cannot need more memory than there is, unless it is damaged.
+# A file of this few bytes cannot need more memory than there is, unless it is damaged.
 LARGEST_WITHOUT_WANT = 1 << 24
 
 
@@ -34,7 +34,7 @@ class Table:
     first_row: int = 0
 
 
-# Gives the tables of a file; each of about so many bytes, or one of the whole file.
+# Gives the tables of a file; each of about this many bytes, or one of the whole file.
 Tables = Callable[[Path, int | None], Iterator[Table]]
 
 

@@ -59,7 +59,7 @@ def _read(tables: Tables, path: str | PathLike[str], options: dict[str, Any]) ->
 
 
 def table_blocks(tables: Tables) -> Callable[[Path, Encoder, int], Iterator[Data]]:
-    """Return a function that yields the features of a file, about so many bytes at a time."""
+    """Return a function that yields the features of a file, about this many bytes at a time."""
 
     def blocks(path: Path, encoder: Encoder, n_bytes: int) -> Iterator[Data]:
         for table in tables(path, n_bytes):

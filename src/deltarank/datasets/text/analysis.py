@@ -79,7 +79,7 @@ class Analysis:
 
 
 def blocks_of_texts(documents: Iterable[Any]) -> Iterator[list[str]]:
-    """Yield documents in lists of about so many characters; refuse what is no string."""
+    """Yield documents in lists of about this many characters; refuse what is no string."""
     block: list[str] = []
     size = 0
     for row, document in enumerate(documents):

@@ -20,7 +20,7 @@ from deltarank.datasets.text.vectorizer import (
 from deltarank.datasets.text.vocabulary import Vocabulary
 
 MOST_WORDS = 100_000
-# With so many rows, a word that occurs in only one of them says nothing about the others.
+# With this many rows, a word that occurs in only one of them says nothing about the others.
 ROWS_FOR_RARE_WORDS = 50
 
 

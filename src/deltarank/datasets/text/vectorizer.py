@@ -57,7 +57,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
     max_features : int, optional
         Keep those n-grams that occur most often; of equals, the first in the alphabet.
     n_features : int, optional
-        Hash n-grams into so many columns, instead of a vocabulary: those of scikit-learn's
+        Hash n-grams into this many columns, instead of a vocabulary: those of scikit-learn's
         HashingVectorizer without signs.
     use_idf, smooth_idf : bool
         Weigh columns by log(n / n_l) + 1, smoothed by one more document that holds everything.

@@ -11,7 +11,7 @@ from deltarank.core.compiling import njit
 from deltarank.linear.kernels.logistic import curvature_block, logistic_block, sample_rows
 
 FAST = {"contract"}
-# From so many columns on, sorting a block's values by feature is worth it.
+# From this many columns on, sorting a block's values by feature is worth it.
 WIDE = 192
 
 

@@ -25,7 +25,7 @@ UNTOUCHED = np.float32(-87.0)
 LOGIT_TOLERANCE = np.float32(1e-2)
 MAX_NEWTON_STEPS = 20
 LEAST_BEND = np.float32(1e-30)
-# After this many epochs over all rows, so many are over the rows alone that have more to gain, in
+# After this many epochs over all rows, this many are over the rows alone that have more to gain, in
 # all lanes together, than this share of a row's part of the gap allowed in one lane; then one is
 # over all rows again, which tells the gap.
 EPOCHS_BEFORE, NARROW_EPOCHS, RESTING_SHARE = 2, 3, 4.0
@@ -36,7 +36,7 @@ LEAST_CURVATURE = 1e-6
 STIFFNESS = 0.25
 # The centre moves when the rest of the problem is solved to this share of what the move will gain.
 READY_SHARE = 0.3
-# A move of the centre is at most so many times as long as what pulls at it asks for at once.
+# A move of the centre is at most this many times as long as what pulls at it asks for at once.
 LONGEST_MOVE = 20.0
 # What is known of each lane: of its offset, and the gap it may leave.
 MASS, ALONG, CENTRE, GIVE, STIFF, SPRING, LAST_CENTRE, LAST_MASS, ALLOWED = range(9)

@@ -6,8 +6,8 @@ They are the same on every machine, so that the same data are solved the same wa
 
 from collections.abc import Iterable
 
-# Dual coordinate ascent takes so many epochs, whatever C; a cell and a stored value, for each of
-# the labels side by side, cost so many nanoseconds in each.
+# Dual coordinate ascent takes this many epochs, whatever C; a cell and a stored value, for each of
+# the labels side by side, cost this many nanoseconds in each.
 EPOCHS, NS_PER_CELL, NS_PER_VALUE = 15, 10.0, 0.05
 # Passes over all cells grow in number with C; a product, of a stored value and a coefficient or of
 # dense ones, and a coefficient of the solver's vectors cost so much in each.
@@ -19,7 +19,7 @@ SHARE_OF_VALIDATION = 0.2
 
 
 def ascent_seconds(n_rows: int, per_row: float, n_labels: int, Cs: Iterable[float]) -> float:
-    """Return what dual coordinate ascent takes for all values of C, rows of so many values."""
+    """Return what dual coordinate ascent takes for all values of C, rows of this many values."""
     per_cell = EPOCHS * (NS_PER_CELL + NS_PER_VALUE * per_row)
     return 1e-9 * n_rows * n_labels * per_cell * len(list(Cs))
 

@@ -47,7 +47,7 @@ class CSRMatrix:
 
     @staticmethod
     def flops(n_values: float) -> float:
-        """Return the multiplications that a score of a row of so many values is worth."""
+        """Return the multiplications that a score of a row of this many values is worth."""
         return LOCAL.flops_per_stored_value * n_values
 
     @staticmethod

@@ -23,7 +23,7 @@ class Factor(NamedTuple):
 
     @classmethod
     def of(cls, x: Tensor, precision: Precision, n_columns: int) -> "Factor":
-        """Split a matrix if products of this precision, with so many columns, ask for it."""
+        """Split a matrix if products of this precision, with this many columns, ask for it."""
         if precision == Precision.DOUBLE:
             wide = x.double()
             return cls(wide, wide, None)

@@ -46,7 +46,7 @@ class DenseMatrix:
 
     @staticmethod
     def flops(n_values: float) -> float:
-        """Return the multiplications that a score of a row of so many values is worth."""
+        """Return the multiplications that a score of a row of this many values is worth."""
         return float(n_values)
 
     @staticmethod

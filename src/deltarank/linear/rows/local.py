@@ -309,7 +309,7 @@ class LocalRows(MatrixPlace):
         return self.matrix.hessian(rows, times * (share * spacing))
 
     def _tiles(self, problems: Array) -> Iterator[tuple[Array, Any]]:
-        """Cut the groups into so many columns at a time as the matrix is quickest with."""
+        """Cut the groups into as many columns at a time as the matrix is quickest with."""
         largest_part = max(len(part) for part in self.parts)
         n_chunks = len(threads.even_parts(largest_part, LOCAL.rows_per_chunk))
         room = LOCAL.bytes_of_gradients // (4 * self.n_features * max(n_chunks, 1))

@@ -130,7 +130,7 @@ class Rows(Protocol):
         """Return minus inverse Hessians times gradients."""
 
     def make_steps(self, start: Start, memory: int) -> Steps:
-        """Return the vectors of L-BFGS, with room for so many pairs of each problem."""
+        """Return the vectors of L-BFGS, with room for this many pairs of each problem."""
 
     # Other ways to a minimum
 

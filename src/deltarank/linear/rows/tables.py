@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 def are_small(n_rows: int, n_features: int, n_problems: int) -> bool:
-    """Tell whether tables of so many rows are small enough to be quick."""
+    """Tell whether tables of this many rows are small enough to be quick."""
     return n_rows * max((n_features + 1) ** 2, n_problems) <= LOCAL.largest_table
 
 

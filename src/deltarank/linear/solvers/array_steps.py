@@ -48,7 +48,7 @@ class ArraySteps:
         return values
 
     def points(self, problems: Array, lengths: Array | None = None) -> Array:
-        """Return the points of problems, or those so many steps ahead."""
+        """Return the points of problems, or those this many steps ahead."""
         if lengths is None:
             return self.point[problems]
         return self.point[problems] + lengths[:, None] * self.direction[problems]

@@ -28,7 +28,7 @@ SMALLEST_SLOWNESS = 1e-2
 ENDLESS = 10**12
 # Rounds that a close start counts as having waited for a Hessian.
 HEAD_START = 6
-# A problem whose value fell by less than a tenth of the tolerance in so many rounds is idle.
+# A problem whose value fell by less than a tenth of the tolerance in this many rounds is idle.
 IDLE_ROUNDS, IDLE_SHARE = 8, 0.1
 
 
@@ -72,7 +72,7 @@ class Steps(Protocol):
     """
 
     def points(self, problems: Array, lengths: Array | None = None) -> Any:
-        """Return the points of problems, or those so many steps ahead."""
+        """Return the points of problems, or those this many steps ahead."""
 
     def of(self, problems: Array) -> Any:
         """Return indices of problems as the place holds them."""

@@ -12,8 +12,8 @@ from deltarank.linear.solvers.states import Derivatives
 Array = NDArray[Any]
 SUFFICIENT_DECREASE = 1e-4
 SHORTER = 0.25
-# Rough Hessians are no longer trusted after so many rounds, or when a step made by them fails even
-# so short.
+# Rough Hessians are no longer trusted after this many rounds, or when a step made by them fails
+# though it is this short.
 TRUSTED_ROUNDS, DOUBTFUL_STEP = 12, 0.1
 # What a problem may fall short of the decrement that it is expected to have after the next step.
 SAFETY = 10.0
@@ -132,7 +132,7 @@ class _State(NamedTuple):
         return cls(point, gradient, diagonal, step, *numbers)
 
     def ahead(self, problems: Array, scale: Array, place: Any) -> Any:
-        """Return the points of problems so many steps ahead; a whole one needs no numbers."""
+        """Return the points of problems this many steps ahead; a whole one needs no numbers."""
         if len(problems) == len(self.value) and (scale == 1).all():
             return self.point + self.step
         chosen = place.indices(problems)

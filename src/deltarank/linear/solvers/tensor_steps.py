@@ -54,7 +54,7 @@ class TensorSteps:
         return tuple(torch.stack(values).cpu().numpy())
 
     def points(self, problems: Array, lengths: Array | None = None) -> Tensor:
-        """Return the points of problems, or those so many steps ahead."""
+        """Return the points of problems, or those this many steps ahead."""
         chosen = self.of(problems)
         if lengths is None:
             return self.point[chosen]

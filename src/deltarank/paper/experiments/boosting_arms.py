@@ -20,7 +20,7 @@ from deltarank.core.labels import LabelSets
 from deltarank.rankers import AdaBoostMH, AdaBoostMR, AdaBoostRanker, StagedSearchCV
 
 VOTES = {"entropy": "discrete", "error": "discrete", "z": "real"}
-# Short steps need ten times the rounds. Grids are walked until so many times the best number
+# Short steps need ten times the rounds. Grids are walked until this many times the best number
 # brings nothing better.
 GRIDS = {
     1.0: (10, 20, 50, 100, 200, 500, 1000, 2000),

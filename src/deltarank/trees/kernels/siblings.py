@@ -26,14 +26,14 @@ LEAST_BEND = np.float32(1e-30)
 # Stiffness of a spring, as a share of the curvature of all cells along the intercept.
 STIFFNESS = 0.25
 # The centre moves when the rest of the problem is solved to this share of what the move will gain,
-# and at most so many times as far as the spring asks for.
+# and at most this many times as far as the spring asks for.
 READY_SHARE, LONGEST_MOVE = 0.3, 200.0
 # Of all cells along an intercept, where scores leave next to none.
 LEAST_CURVATURE = 1e-6
 # Of relevant cells: nodes that all or no rows hold have no finite best intercept.
 SMALLEST_SHARE = 1e-16
-# After this many epochs, so many are over the rows alone that have more to gain than the mean, and
-# then one is over all rows again, which tells the gap.
+# After this many epochs, this many are over the rows alone that have more to gain than the mean,
+# and then one is over all rows again, which tells the gap.
 EPOCHS_BEFORE, NARROW_EPOCHS = 2, 2
 
 

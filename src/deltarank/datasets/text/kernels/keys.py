@@ -51,7 +51,7 @@ def part_of(hash, n_parts):
 
 @njit(nogil=True, cache=True)
 def new_slots(n_keys):
-    """Return an empty table that is to hold so many keys."""
+    """Return an empty table that is to hold this many keys."""
     size = _FEWEST_SLOTS
     while size < 2 * n_keys:
         size *= 2

@@ -6,7 +6,7 @@ import numpy as np
 
 from deltarank.core.compiling import njit
 
-# Rows of so few entries are sorted before a call to the general sort has begun.
+# Rows of this few entries are sorted before a call to the general sort has begun.
 _SHORT = 32
 
 
