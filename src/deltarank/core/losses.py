@@ -37,8 +37,8 @@ class Loss(NamedTuple):
         return self.value_and_derivative(margin)[0]
 
 
-# Compiled loops have their own in `core.kernels.elementary`. On devices torch and Triton offer one:
-# NumPy would copy tensors to the host, and a Triton kernel can call nothing else.
+# Compiled loops share another, in `core.kernels.elementary`. Device code keeps torch's own, which
+# works in place and has gradients, and Triton kernels their own: they can call nothing else.
 def sigmoid(scores: Any) -> Any:
     """Return the logistic function 1 / (1 + exp(-t)) of scores, in their own precision.
 
