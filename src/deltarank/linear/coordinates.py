@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-# Variances near the least of numbers have lost their digits, and one over them is infinite.
+# Variances near the smallest float64 have lost their digits, and their inverses are infinite.
 FLAT = 1e-300
 
 

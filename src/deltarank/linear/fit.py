@@ -29,9 +29,9 @@ from deltarank.linear.solvers.solution import Solution
 from deltarank.linear.solvers.states import Start
 
 Array = NDArray[Any]
-# Pairs (step, change of gradient) that L-BFGS keeps of each problem.
+# L-BFGS keeps this many pairs (step, change of gradient) of each problem.
 MEMORY = 10
-# Epochs of dual coordinate ascent after which passes are likely to be quicker.
+# After this many epochs of dual coordinate ascent passes are likely to be quicker.
 PATIENCE = 100
 TOO_LARGE = (
     "keep the larger coefficients only (prune), fit fewer labels (such as those of five rows or "

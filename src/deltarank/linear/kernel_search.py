@@ -8,11 +8,12 @@ from deltarank.linear.logistic import LogisticRanker
 from deltarank.linear.logistic_cv import LogisticRankerCV
 from deltarank.linear.nystrom import NystromMap
 
-# Between neighbours of the grid of widths.
+# Neighbours in the grid of widths differ by this factor.
 WIDTH_FACTOR = 2.0
-# No data set in sight wants a width further from the scale than this, in factors.
+# The climb ends after this many factors: no data set tried wants a width further from the scale.
 FURTHEST = 6
-# Shares of the work still to be done, as far as anybody can know: of a width, of more landmarks.
+# Guesses for the progress bar: the share of the remaining work that trying one more width takes,
+# and one more number of landmarks.
 SHARE_OF_A_WIDTH, SHARE_OF_MORE = 0.2, 0.5
 
 

@@ -11,7 +11,7 @@ from deltarank.core.blas import one_blas_thread
 from deltarank.core.progress import progress
 from deltarank.core.threads import n_threads, row_blocks, run
 
-# Kernel values held at a time, a task: 8 MB of float32.
+# Each task holds this many kernel values at a time: 8 MB of float32.
 CELLS_PER_TASK = 2_000_000
 # Directions of the landmarks' kernel with less than this share of the largest are rounding.
 SMALLEST_SHARE = 1e-7

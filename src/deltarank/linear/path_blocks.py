@@ -28,7 +28,7 @@ from deltarank.linear.rows.dual import Ascent
 Array = NDArray[Any]
 # Vectors of all problems that a path holds at a time: two solutions, and features of one.
 VECTORS_OF_A_PATH = 6
-# Fewer rows held out would not tell values of C apart.
+# Fewer held-out rows would not distinguish values of C.
 FEWEST_MEASURED = 1000
 # Dual coordinate ascent stops by the gap itself; estimates of other solvers err upwards so much.
 TRUER = 10

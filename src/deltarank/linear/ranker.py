@@ -10,7 +10,7 @@ from deltarank.base.scores import check_top
 from deltarank.core.kernels.top_labels import select_top
 from deltarank.linear.coefficients import linear_scores, without
 
-# Squares of larger features, added up over the rows, would leave the range of float64.
+# Sums of the squares of larger features over the rows would leave the range of float64.
 LARGEST_FEATURE = 1e150
 
 

@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 ROWS, COLUMNS = 64, 128
-# With two more numbers a cell fewer rows fit into registers.
+# With two more numbers per cell fewer rows fit into registers.
 WEIGHTED_ROWS = 16
 # Hessians are made in square tiles, from this many rows at a time, by about this many programs.
 TILE, ROWS_AT_A_TIME, PROGRAMS = 128, 64, 1024

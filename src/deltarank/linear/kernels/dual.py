@@ -29,7 +29,8 @@ LEAST_BEND = np.float32(1e-30)
 # all lanes together, than this share of a row's part of the gap allowed in one lane; then one is
 # over all rows again, which tells the gap.
 EPOCHS_BEFORE, NARROW_EPOCHS, RESTING_SHARE = 2, 3, 4.0
-# Of all cells along the offset, where scores leave next to none.
+# The curvature of all cells along the offset counts as at least this, where scores leave next to
+# none.
 LEAST_CURVATURE = 1e-6
 # Stiffness of the offset, as a share of the curvature of all cells along it. Less would let the
 # offset swing with every cell, more would need more moves of the centre.

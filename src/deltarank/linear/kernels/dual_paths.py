@@ -7,7 +7,8 @@ from deltarank.core.kernels.elementary import FAST, sigmoid
 from deltarank.linear.kernels.dual import ONE, UNTOUCHED, ZERO, ascend
 from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
-# Of relevant cells: labels that all or no rows hold have no finite best offset.
+# The share of relevant cells counts as at least this far from 0 and 1: labels that all or no rows
+# hold have no finite best offset.
 SMALLEST_SHARE = 1e-16
 
 

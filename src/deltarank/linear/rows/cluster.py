@@ -193,7 +193,7 @@ class ClusterRows(MatrixPlace):
     loss : Loss
     """
 
-    # The workers are busy with every single block of labels.
+    # Every single block of labels keeps all workers busy.
     in_jobs = takes_newton = False
     n_folds = 1
 

@@ -18,7 +18,8 @@ from deltarank.linear.rows.cuda_layout import Layout
 from deltarank.linear.rows.cuda_products import by_parts, tf32_products
 from deltarank.linear.rows.tuning import DEVICE
 
-# Columns of x come in such numbers: see `linear.kernels.device_cells`. Rows come in equal parts.
+# Columns of x come in multiples of this: see `linear.kernels.device_cells`. Rows come in equal
+# parts.
 WIDTH = 128
 
 

@@ -95,7 +95,7 @@ class DualProblems:
         Cs = np.array([C], np.float32)
         tasks, targets = [], []
         for rows, _, chosen in self._tasks(problems):
-            # A copy of its own for each task, put in place below: problems need not be in a row.
+            # Each task writes to its own array, copied below, as problems need not be adjacent.
             solved = np.empty((len(chosen), points.shape[1]), np.float32)
             first_points = begin[chosen] if len(begin) else NO_POINTS
             labels = problems[chosen] // len(self._folds)

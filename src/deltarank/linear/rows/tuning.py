@@ -63,7 +63,7 @@ class DeviceTuning:
     rows_per_block: int = 2**18
     # Scores held at a time. Each block adds to all gradients, so a few large ones are best.
     cells_per_block: int = 2**28
-    # Tensor cores want columns in such numbers.
+    # Tensor cores want columns in multiples of this.
     column_parts: int = 8
     # Above this share of stored values a dense product is the quicker one.
     dense_above: float = 0.01

@@ -36,7 +36,7 @@ class ArraySteps:
         self.histories = np.zeros(history, np.float32), np.zeros(history, np.float32)
         self.products, self.n_pairs = np.ones((n_problems, memory)), np.zeros(n_problems, np.int64)
         self.factors = np.empty((0, n_variables, n_variables))
-        # Which factor is each problem's; -1 stands for the diagonal.
+        # The number of each problem's factor; -1 stands for the diagonal.
         self.slots = np.full(n_problems, -1)
 
     def of(self, problems: Array) -> Array:

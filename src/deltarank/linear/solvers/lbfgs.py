@@ -24,9 +24,9 @@ NEGLIGIBLE = 1e-9
 # Estimated gaps were seen to be up to four times too small with Hessians, and ten times without.
 SAFETY, SAFETY_WITHOUT_HESSIAN = 4.0, 10.0
 SMALLEST_SLOWNESS = 1e-2
-# A wait after which anything that can be had at all is due.
+# After a wait this long Hessians are due wherever they can be had at all.
 ENDLESS = 10**12
-# Rounds that a close start counts as having waited for a Hessian.
+# A close start counts as having waited this many rounds for a Hessian.
 HEAD_START = 6
 # A problem whose value fell by less than a tenth of the tolerance in this many rounds is idle.
 IDLE_ROUNDS, IDLE_SHARE = 8, 0.1

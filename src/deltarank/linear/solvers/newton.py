@@ -15,7 +15,7 @@ SHORTER = 0.25
 # Rough Hessians are no longer trusted after this many rounds, or when a step made by them fails
 # though it is this short.
 TRUSTED_ROUNDS, DOUBTFUL_STEP = 12, 0.1
-# What a problem may fall short of the decrement that it is expected to have after the next step.
+# The decrement after the next step may exceed the one that is expected by this factor.
 SAFETY = 10.0
 
 
