@@ -300,6 +300,7 @@ def _write(path, X, Y):
 BONSAI = {"cluster_k": 100, "cluster_balanced": False, "max_depth": 3, "min_branch_size": 100}
 PEERS = {
     "DeltaRank": deltarank,
+    "DeltaRank, one tree": partial(deltarank, n_trees=1),
     "DeltaRank, squared hinge": partial(deltarank, loss="squared_hinge"),
     "DeltaRank, nine trees": partial(deltarank, n_trees=9, arity=128, leaf_size=32),
     "DeltaRank, nine trees, squared hinge": partial(

@@ -107,6 +107,24 @@ def test_a_pattern_is_fitted_as_one_file_would_be(tmp_path, monkeypatch, capsys)
     assert "no file is called" in capsys.readouterr().err
 
 
+def test_files_that_a_pattern_names_are_ranked_and_measured_as_one(tmp_path, monkeypatch, capsys):
+    one, model = write(tmp_path, "jsonl", ROWS, "whole"), tmp_path / "m"
+    for i in (0, 30, 60):
+        write(tmp_path, "jsonl", ROWS[i : i + 30], f"part{i}")
+    pattern = tmp_path / "part*.jsonl"
+    assert command(monkeypatch, "fit", one, "--C", "1", "--model", model) == 0
+    capsys.readouterr()
+    for name, *more in (["rank", "--top", "2"], ["evaluate"], ["explain", "--row", "65"]):
+        printed = []
+        for data in (one, pattern):
+            assert command(monkeypatch, name, model, data, *more) == 0
+            printed.append(capsys.readouterr().out)
+        assert printed[1] == printed[0]
+        assert printed[0]
+        assert command(monkeypatch, name, model, tmp_path / "no*.csv", *more) != 0
+        assert "no file is called" in capsys.readouterr().err
+
+
 PEAK = """
 import sys
 from pathlib import Path

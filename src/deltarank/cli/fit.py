@@ -87,10 +87,10 @@ def _summary(ranker: Any, data: "Data", seconds: float) -> str:
     from deltarank.cli.training import chosen
 
     n_rows, n_features = data.X.shape
-    inner = getattr(ranker, "ranker_", ranker)
+    parameters = describe(chosen(getattr(ranker, "ranker_", ranker)))
     return (
         f"fitted {type(ranker).__name__} to {n_rows} rows, {n_features} features and "
-        f"{data.Y.shape[1]} labels in {seconds:.1f} s; {describe(chosen(inner))}"
+        f"{data.Y.shape[1]} labels in {seconds:.1f} s" + (f"; {parameters}" if parameters else "")
     )
 
 

@@ -67,11 +67,17 @@ def is_pattern(source: str) -> bool:
     return any(sign in source for sign in "*?[") and not Path(source).exists()
 
 
+def _paths(pattern: str) -> list[str]:
+    """Return the files that a pattern names, in order."""
+    paths = sorted(glob(pattern, recursive=True))
+    if not paths:
+        raise ValueError(f"no file is called {pattern}")
+    return paths
+
+
 def _read_many(source: str, reading: Reading) -> Data:
     """Read all files that a pattern names as one table, some rows at a time."""
-    paths = sorted(glob(source, recursive=True))
-    if not paths:
-        raise ValueError(f"no file is called {source}")
+    paths = _paths(source)
     note(f"reading {len(paths)} files, some rows at a time")
     try:
         return read_many(paths, format=reading.format, **reading.options())
@@ -118,6 +124,10 @@ def read_blocks(
     if is_catalogued(source):
         yield read_rows(source, preparation, None, reading, labelled=False, seed=seed).X
         return
+    if is_pattern(source):
+        for name in _paths(source):
+            yield from read_blocks(name, preparation, reading)
+        return
     is_noted = False
     with _as_file(source) as path:
         name = reading.format or detect_format(path)
@@ -135,7 +145,17 @@ def read_raw(
     labelled: bool,
     seed: int = 0,
 ) -> Rows:
-    """Return rows with the features, not yet scaled, and if wanted the labels of training."""
+    """Return rows with the features, not yet scaled, and if wanted the labels of training.
+
+    Of many files, the text of one is held at a time.
+    """
+    if is_pattern(source):
+        parts = [
+            read_raw(name, preparation, classes, reading, labelled=labelled)
+            for name in _paths(source)
+        ]
+        Y = sparse.vstack([part.Y for part in parts], format="csr") if labelled else None
+        return Rows(_stacked([part.X for part in parts]), Y)
     if is_catalogued(source):
         split = load(source, random_state=seed)
         data = Data(split.X_test, split.Y_test, split.feature_names, split.label_names)
@@ -144,6 +164,10 @@ def read_raw(
         data = _read_like(source, preparation, classes, reading, labelled)
     _note_unknown(preparation, data)
     return Rows(data.X, _aligned(data, classes) if labelled else None)
+
+
+def _stacked(parts: list[Any]) -> Any:
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
 
 
 def _note_unknown(preparation: Preparation, data: Data) -> bool:

@@ -25,8 +25,8 @@ NewData = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file of any format, - for standard input, or a data set in the catalogue, whose "
-        "test rows are used.",
+        help="A file of any format, a pattern of files such as 'folder/*.parquet', - for standard "
+        "input, or a data set in the catalogue, whose test rows are used.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, from deltarank fit.")]
