@@ -37,8 +37,8 @@ def test_the_tables_follow_from_the_rows(name):
     for number, table in enumerate(find(name).tables(rows_of(name)), start=1):
         kept = RESULTS / (f"{name}.csv" if number == 1 else f"{name}-{number}.csv")
         for old, new in zip(cells_of(kept.read_text()), cells_of(to_csv(table.rows)), strict=True):
-            # Last digits are those of the NumPy that added.
-            assert old == new or abs(float(old) - float(new)) <= 1e-12 * abs(float(old))
+            # Last digits are those of the NumPy that added; small differences are of large sums.
+            assert old == new or abs(float(old) - float(new)) <= 1e-11
 
 
 def test_the_table_of_boosting_follows_from_its_rows():

@@ -116,9 +116,13 @@ def _clipped(graph: Graph, rows: str, ends: tuple[float, float]) -> str:
 
 def _normalize(graph: Graph, rows: Rows, step: Normalizer) -> str:
     rows = as_matrix(graph, rows)
-    sizes = graph.add("Abs", rows) if step.norm == "max" else rows
-    operator = {"l1": "ReduceL1", "l2": "ReduceL2", "max": "ReduceMax"}[step.norm]
-    norms = graph.add(operator, sizes, axes=[1], keepdims=1)
+    if step.norm == "max":
+        norms = graph.add("ReduceMax", graph.add("Abs", rows), axes=[1], keepdims=1)
+    else:
+        # ReduceL1 and ReduceL2 of doubles are not in every release of onnxruntime.
+        sizes = graph.add("Abs", rows) if step.norm == "l1" else graph.add("Mul", rows, rows)
+        norms = graph.add("ReduceSum", sizes, graph.constant([1], np.int64), keepdims=1)
+        norms = norms if step.norm == "l1" else graph.add("Sqrt", norms)
     nothing = graph.add("Equal", norms, graph.constant([0.0]))
     return graph.add("Div", rows, graph.add("Where", nothing, graph.constant([1.0]), norms))
 

@@ -1,6 +1,7 @@
 """Numbers, strings, lists and dicts as JSON; tuples and arrays among them come back as such."""
 
 import json
+from collections import UserList
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,10 @@ def to_plain(value: Any, what: str, arrays: Arrays | None = None, pack: Pack | N
     """  # noqa: E501
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(
+        value, UserList
+    ):  # of remaining columns in scikit-learn 1.6, warns when looked at
+        value = value.data
     if type(value) in _SCALARS:
         return value
     if type(value) is list:
