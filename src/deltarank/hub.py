@@ -192,8 +192,9 @@ def _parameters(model: Answering) -> str:
     if getattr(ranker, "weight", None) != "rank":
         return table
     return (
-        table + "\n\nA training row weighs 1 / (s (m - s)) with s relevant labels of m: with a "
-        "univariate loss that makes the ranking consistent for the rank loss."
+        table + "\n\nA training row weighs 1 / (s (m - s)) with s relevant labels of m: with the "
+        "logistic or exponential loss of each label that makes the ranking consistent for the rank "
+        "loss, provided that the ranker can express the best scores."
     )
 
 
