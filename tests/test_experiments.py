@@ -418,6 +418,7 @@ def test_choices_at_an_end_of_their_grid_are_counted():
 class TestLimits:
     """Where curves go, and where the Bayes ranker itself stands."""
 
+    @pytest.mark.slow
     def test_the_regret_of_a_ranking_is_what_it_loses_on_many_rows(self):
         model = SyntheticModel.random(6, dependent=True, random_state=3)
 
@@ -447,6 +448,7 @@ class TestLimits:
         assert regrets["BR limit", "dependent"] > 1e-3
         assert regrets["WBR-LR limit", "dependent"] < 2e-4
 
+    @pytest.mark.slow
     def test_the_bayes_ranker_has_no_regret_where_it_is_exact_and_little_elsewhere(self):
         independent, dependent = (
             SyntheticModel.random(10, dependent=case, random_state=[2012, 5])

@@ -133,7 +133,7 @@ def least_objective(X, y, weights, C, penalized, loss):
     ("n", "d", "penalized", "scale", "C"),
     [
         (300, 40, True, 1.0, 5.0),  # small data, solved by Newton's method
-        (300, 40, False, 1.0, 5.0),
+        pytest.param(300, 40, False, 1.0, 5.0, marks=pytest.mark.slow),
         (800, 60, True, 1.0, 5.0),  # by dual coordinate ascent
         (800, 60, True, 20.0, 5.0 / 400),
         (800, 60, False, 1.0, 5.0),

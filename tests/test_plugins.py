@@ -207,8 +207,14 @@ class TestTable2OfOwnData:
         assert sorted(map(float, printed)) == [0.1657, 0.1703]
 
 
+MORE_LOSSES = ("exponential", "squared_hinge")
+
+
 class TestOwnPairLosses:
-    @pytest.mark.parametrize("name", ["logistic", "exponential", "squared", "squared_hinge"])
+    @pytest.mark.parametrize(
+        "name",
+        ["logistic", "squared", *(pytest.param(n, marks=pytest.mark.slow) for n in MORE_LOSSES)],
+    )
     def test_values_at_all_pairs_are_those_of_the_compiled_sums(self, name):
         generator = np.random.default_rng(1)
         scores, weights = generator.normal(size=(6, 5)), generator.random((6, 2)) + 0.5
