@@ -71,6 +71,20 @@ def test_empty_labels_are_skipped_and_counted(cell, labels, n_empty):
     assert any(note.startswith(f"column 'tags': {n_empty} empty") for note in lists.notes)
 
 
+def test_a_separator_that_leaves_lists_whole_is_suspected(table):
+    tags = ["sea", "sun", "snow", "ice", "soup", "hill", "path", "lake"]
+    pairs = [f"{i},{a}/{b}" for i, a in enumerate(tags) for b in tags if a < b]
+    data = read(table("size,tags\n" + "\n".join(pairs * 2) + "\n"))
+    (note,) = data.notes
+    assert "cut at '/', the 28 labels would be 8; is ',' what separates them?" in note
+    assert read(table("size,tags\n" + "\n".join(pairs) + "\n"), separator="/").notes == ()
+
+
+def test_lists_that_need_no_separator_are_not_suspected(table):
+    rows = [f'{i},"[""sea/{i}"", ""sun/{i}""]"' for i in range(30)]
+    assert read(table("size,tags\n" + "\n".join(rows) + "\n")).notes == ()
+
+
 def test_lists_that_are_cut_at_a_wrong_sign_are_suspected_before_a_fit():
     cells = [f"red{i}/blue{i % 3}" for i in range(40)]
     assert any("one row only" in note for note in from_lists("tags", cells, None, None).notes)

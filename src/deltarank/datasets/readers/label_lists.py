@@ -5,6 +5,7 @@ import re
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ _CLEAR_SHARE = 0.05
 # Lists that hold this many labels, most of which stand in no other row, are probably cut wrongly;
 # rare labels are common, but then frequent ones stand beside them.
 _FEWEST_SUSPECT, _SUSPECT_SHARE = 20, 0.5
+# Cut at one of these, lists that were cut at a wrong sign have far fewer different labels.
+_OTHER_SEPARATORS = (";", "|", ",", "/", "\t", "\n", "+", "&")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
 # Adjacent strings, which Python would join, have no comma between them and do not match.
 _HEX = "[0-9a-fA-F]"
@@ -87,7 +90,8 @@ def from_lists(
     """
     is_named = separator is not None
     separator = guess_separator(cells) if separator is None else separator
-    items = [_labels(name, cell, row, separator) for row, cell in enumerate(as_cells(cells))]
+    cells = as_cells(cells)
+    items = [_labels(name, cell, row, separator) for row, cell in enumerate(cells)]
     rows = [{label for label in labels if label} for labels in items]
     occurring = {label for labels in rows for label in labels}
     if occurring and occurring <= {"0", "1"} and all(len(labels) == 1 for labels in rows):
@@ -116,18 +120,30 @@ def from_lists(
     if n_empty:
         notes.append(f"{n_empty} empty label{'s are' if n_empty > 1 else ' is'} skipped")
     if label_names is None:
-        notes += _suspicion(rows, separator)
+        is_cut = [isinstance(cell, str) and _is_plain(cell) for cell in cells]
+        notes += _suspicion(list(compress(rows, is_cut)), separator)
     return LabelLists(Y, names, separator, tuple(f"column {name!r}: {text}" for text in notes))
 
 
 def _suspicion(rows: list[set[str]], separator: str) -> list[str]:
-    """Return a warning if most labels occur once, as they do when lists are cut at a wrong sign."""
+    """Return a warning if lists look cut at a wrong sign.
+
+    Then most labels occur once, or would be parts of others if another sign were the separator.
+    """
     counts = Counter(label for labels in rows for label in labels)
+    if len(counts) < _FEWEST_SUSPECT:
+        return []
+    question = f"is {separator!r} what separates them? (separator=, --separator)"
+    for sign in _OTHER_SEPARATORS:
+        n_parts = len({part.strip() for label in counts for part in label.split(sign)} - {""})
+        if n_parts < _SUSPECT_SHARE * len(counts):
+            cut = f"cut at {sign!r}, the {len(counts)} labels would be {n_parts}"
+            return [f"{cut}; {question}"]
     once = [label for label, count in counts.items() if count == 1]
-    if len(counts) < _FEWEST_SUSPECT or len(once) <= _SUSPECT_SHARE * counts.total():
+    if len(once) <= _SUSPECT_SHARE * counts.total():
         return []
     share = f"{len(once)} of {len(counts)} labels occur in one row only, such as {once[0][:40]!r}"
-    return [f"{share}; is {separator!r} what separates them? (separator=, --separator)"]
+    return [f"{share}; {question}"]
 
 
 def _labels(name: str, cell: Any, row: int, separator: str) -> list[str]:
