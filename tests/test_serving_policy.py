@@ -406,9 +406,11 @@ class TestSocket:
     def test_a_request_that_is_being_answered_outlives_the_signal_to_stop(self, server):
         body = b'{"item": [1, 0]}'
         head = f"POST /rank HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        head += "content-type: application/json\r\nexpect: 100-continue\r\n\r\n"
         with self.connect(server) as connection:
-            connection.sendall(head.encode() + b"content-type: application/json\r\n\r\n")
-            time.sleep(0.3)
+            connection.sendall(head.encode())
+            # The server asks for the body, so it is at work on the request.
+            assert connection.recv(4096).startswith(b"HTTP/1.1 100")
             server.process.send_signal(signal.SIGTERM)
             time.sleep(0.3)
             connection.sendall(body)
