@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from deltarank.cli import main, plan
+from deltarank.cli.inputs import note, saying_once
 from deltarank.cli.training import Settings
 from deltarank.linear.rows import costs
 from deltarank.recipes import RECIPES
@@ -130,6 +131,14 @@ def test_the_end_of_the_grid_is_told(best, words, capsys):
     plan.note_end_of_grid(Search())
     told = capsys.readouterr().err
     assert (f"the {words} value tried" in told) if words else told == ""
+
+
+def test_what_every_fold_would_tell_is_told_once(capsys):
+    with saying_once():
+        for text in ["C is high", "C is high", "C is low", "C is high"]:
+            note(text)
+    note("C is high")
+    assert capsys.readouterr().err == "C is high\nC is low\nC is high\n"
 
 
 def test_costs_grow_with_rows_labels_and_c():

@@ -103,7 +103,7 @@ def compare(
     parts, where = _split(data, test, folds, reading, seed)
     if rankers == DEFAULT:
         recipes = {name: recipes[name] for name in _without_boosting(list(recipes), parts)}
-    rows = _judge(parts, recipes, reading, settings, budget)
+    rows = _judge(parts, recipes, settings, budget)
     n_rows = sum(part.Y.shape[0] for part in parts)
     show(rows, f"Rank loss on {n_rows} rows ({where}); difference from {rows[0]['ranker']}")
     if out is not None:
@@ -166,7 +166,6 @@ class Judged(NamedTuple):
 def _judge(
     parts: list[Part],
     recipes: "dict[str, Recipe]",
-    reading: options.Reading,
     settings: "Settings",
     budget: float | None,
 ) -> list[Row]:
@@ -175,7 +174,7 @@ def _judge(
     Each is reported as soon as it is done. When time is up, or the command is interrupted, those
     that are done are kept.
     """
-    from deltarank.cli.inputs import note
+    from deltarank.cli.inputs import note, saying_once
     from deltarank.cli.training import is_tuned
     from deltarank.core.progress import progress
 
@@ -187,7 +186,8 @@ def _judge(
         done.each = 1
         for count, name in enumerate(by_cost, start=1):
             try:
-                judged[name] = _judge_one(name, recipes[name], parts, reading, settings, until)
+                with saying_once():
+                    judged[name] = _judge_one(name, recipes[name], parts, settings, until)
             except (KeyboardInterrupt, _Enough):
                 if not judged:
                     raise
@@ -219,7 +219,6 @@ def _judge_one(
     name: str,
     recipe: "Recipe",
     parts: list[Part],
-    reading: options.Reading,
     settings: "Settings",
     until: float | None,
 ) -> Judged:

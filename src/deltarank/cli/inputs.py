@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -33,9 +34,28 @@ class Rows:
     Y: Any
 
 
+# Notes given within `saying_once`.
+_given: ContextVar[set[str] | None] = ContextVar("given", default=None)
+
+
 def note(text: str) -> None:
     """Tell the user something on standard error, apart from the data."""
+    given = _given.get()
+    if given is not None:
+        if text in given:
+            return
+        given.add(text)
     typer.echo(visible(text), err=True)
+
+
+@contextmanager
+def saying_once() -> Iterator[None]:
+    """Give each note within no more than once: what is done fold by fold repeats its notes."""
+    token = _given.set(set())
+    try:
+        yield
+    finally:
+        _given.reset(token)
 
 
 def read_file(path: Path, reading: Reading) -> Data:

@@ -84,7 +84,7 @@ def _prune(settings: Settings, X: Any, n_labels: int) -> float | None:
     prune = float(f"{PRUNE / length:.2g}") if length > 0 else PRUNE
     note(
         f"coefficients below {prune:g} are left out, as all would take {memory.in_words(n_bytes)} "
-        "(--prune 0 keeps them)"
+        "(deltarank fit --prune 0 keeps them)"
     )
     return prune
 
@@ -96,7 +96,8 @@ def note_end_of_grid(ranker: Any) -> None:
     Cs = np.unique(ranker.cv_results_["param_C"])
     for end, value, beyond in (("largest", Cs[-1], 10.0), ("smallest", Cs[0], 0.1)):
         if len(Cs) > 1 and value == ranker.C_:
-            note(f"C = {value:g} is the {end} value tried; --C {value * beyond:g} may be better")
+            further = f"deltarank fit --C {value * beyond:g}"
+            note(f"C = {value:g} is the {end} value tried; a further one may be better ({further})")
 
 
 def _part(Y: Any, seed: int) -> tuple[Any, Any]:
