@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from deltarank.cli import main
 from deltarank.datasets import Encoder, Preparation, read
 from deltarank.datasets.readers.errors import DataFileError
+from deltarank.datasets.readers.formats import read_blocks
 from deltarank.datasets.readers.many_files import read_many
 from deltarank.datasets.vectors import VectorColumn
 from deltarank.serving.items import ItemError, Reader
@@ -166,3 +167,81 @@ def test_commands_fit_rank_and_evaluate_text_with_vectors(tmp_path, monkeypatch,
         order = row["labels"]
         assert (order.index("t4") < order.index("t3")) == ("t4" in tags)
     assert "rank_loss" in run("evaluate", model, path).out
+
+
+class TestVectorsBeside:
+    """An .npy file beside a table that has no column of vectors."""
+
+    @pytest.fixture
+    def table(self, tmp_path):
+        path = tmp_path / "rows.jsonl"
+        rows = [{"text": text, "tags": tags} for text, tags in zip(TEXTS, TAGS, strict=True)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    def save(self, table, vectors):
+        path = table.with_name("vectors.npy")
+        np.save(path, vectors)
+        return path
+
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    def test_they_are_what_a_column_of_vectors_is(self, table, dtype, tmp_path):
+        beside = read(table, vectors=self.save(table, VECTORS.astype(dtype)))
+        within = read(write_jsonl(tmp_path / "within.jsonl", VECTORS.astype(dtype).tolist()))
+        assert beside.feature_names[-1] == f"vectors[{D - 1}]"
+        assert_allclose(beside.X[:, -D:].toarray(), within.X[:, -D:].toarray(), atol=1e-5)
+        assert (beside.Y != within.Y).nnz == 0
+
+    def test_blocks_of_rows_have_their_own(self, table):
+        path = self.save(table, VECTORS)
+        data = read(table, vectors=path)
+        blocks = read_blocks(table, data.encoder, format="jsonl", n_bytes=500, vectors=path)
+        parts = [block.X for block in blocks]
+        assert len(parts) > 3
+        assert_allclose(sparse.vstack(parts).toarray(), data.X.toarray())
+
+    @pytest.mark.parametrize("n_rows", [N - 1, N + 1])
+    def test_too_few_and_too_many_are_refused(self, table, n_rows):
+        encoder = read(table, vectors=self.save(table, VECTORS)).encoder
+        path = self.save(table, np.ones((n_rows, D)))
+        wanted = rf"vectors.npy: one vector per row of .*rows.jsonl is wanted, {N}; got {n_rows}"
+        with pytest.raises(DataFileError, match=wanted):
+            read(table, vectors=path)
+        with pytest.raises(DataFileError, match=r"one vector per row of .*; got"):
+            list(read_blocks(table, encoder, format="jsonl", n_bytes=500, vectors=path))
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            (np.ones(N), "one row per row of the table is wanted; got float64 of shape"),
+            (np.full((N, D), "a"), "one row per row of the table is wanted; got <U1 of shape"),
+            (np.full((N, D), None), "an .npy file of numbers is wanted"),
+            (b"1 2 3", "an .npy file of numbers is wanted"),
+            (b"", "an .npy file of numbers is wanted"),
+        ],
+        ids=range(5),
+    )
+    def test_what_is_no_array_of_vectors_is_refused(self, table, content, problem):
+        path = table.with_name("vectors.npy")
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            np.save(path, content)
+        with pytest.raises(DataFileError, match=problem):
+            read(table, vectors=path)
+
+    def test_a_strange_number_is_told_with_its_row(self, table):
+        vectors = VECTORS.copy()
+        vectors[7, 1] = np.inf
+        with pytest.raises(DataFileError, match=r"line 8.*vectors.*must be finite"):
+            read(table, vectors=self.save(table, vectors))
+
+    def test_a_table_with_such_a_column_and_other_formats_refuse_them(self, table, tmp_path):
+        path = self.save(table, VECTORS[:2])
+        named = tmp_path / "named.csv"
+        named.write_text("vectors,tags\n1,a\n2,b\n")
+        with pytest.raises(ValueError, match="has a column 'vectors' of its own"):
+            read(named, vectors=path)
+        (tmp_path / "a.svm").write_text("1 1:2\n")
+        with pytest.raises(TypeError, match="no option 'vectors'"):
+            read(tmp_path / "a.svm", vectors=path)

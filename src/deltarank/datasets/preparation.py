@@ -131,11 +131,12 @@ class Preparation:
         return data if self.names is None else self._by_name(path, data)
 
     def read_blocks(
-        self, path: str | PathLike[str], *, format: str | None = None
+        self, path: str | PathLike[str], *, format: str | None = None, **options: Any
     ) -> Iterator[Data]:
         r"""Yield the rows of `read` some at a time, so that memory does not grow with the file.
 
         A table whose model has no encoder is read whole: what its columns are, all rows decide.
+        Of options a table may have ``vectors``.
 
         Examples
         --------
@@ -149,9 +150,9 @@ class Preparation:
         """
         name = self._checked_format(path, format)
         if self.encoder is None and name not in (*NUMBERED, "arff"):
-            yield self.read(path, format=name)
+            yield self.read(path, format=name, **options)
             return
-        for data in read_blocks(path, self.encoder, format=name):
+        for data in read_blocks(path, self.encoder, format=name, **options):
             yield data if self.names is None else self._by_name(path, data)
 
     def _checked_format(self, path: str | PathLike[str], format: str | None) -> str:

@@ -36,7 +36,7 @@ FORMATS: dict[str, Callable[..., Data]] = {
     "arrow": read_arrow,
 }
 # How each format is read some rows at a time, features only; with the encoder of other rows.
-_BLOCKS: dict[str, Callable[[Path, Any, int], Iterator[Data]]] = {
+_BLOCKS: dict[str, Callable[..., Iterator[Data]]] = {
     "arff": arff_blocks,
     "libsvm": lambda path, encoder, n_bytes: libsvm_blocks(path, n_bytes),
     "xmc": lambda path, encoder, n_bytes: xmc_blocks(path, n_bytes),
@@ -88,7 +88,12 @@ def read(
 
 
 def read_blocks(
-    path: str | PathLike[str], encoder: Encoder | None, *, format: str, n_bytes: int = BLOCK_BYTES
+    path: str | PathLike[str],
+    encoder: Encoder | None,
+    *,
+    format: str,
+    n_bytes: int = BLOCK_BYTES,
+    **options: Any,
 ) -> Iterator[Data]:
     r"""Yield the features of a file, some rows at a time, so that memory does not grow with it.
 
@@ -100,6 +105,8 @@ def read_blocks(
     format : str
     n_bytes : int
         About how much of the file a block is.
+    **options
+        Of tables: ``vectors``, as in `read_table`.
 
     Examples
     --------
@@ -110,7 +117,8 @@ def read_blocks(
     >>> [block.X.ravel().tolist() for block in read_blocks(path, encoder, format="csv", n_bytes=9)]
     [[1.0, 2.0], [3.0]]
     """
-    return choose(_BLOCKS, format, "format")(Path(path), encoder, n_bytes)
+    _check_options(format, choose(FORMATS, format, "format"), options)
+    return _BLOCKS[format](Path(path), encoder, n_bytes, **options)
 
 
 def _check_options(name: str, reader: Callable[..., Data], options: dict[str, Any]) -> None:

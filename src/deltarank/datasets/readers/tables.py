@@ -24,6 +24,7 @@ from deltarank.datasets.readers.table_files import (
     tsv_tables,
 )
 from deltarank.datasets.readers.telling_nothing import reason_to_leave_out
+from deltarank.datasets.readers.vectors_beside import require_rows, with_vectors
 
 
 def read_csv(path: str | PathLike[str], **options: Any) -> Data:
@@ -55,15 +56,24 @@ def read_arrow(path: str | PathLike[str], **options: Any) -> Data:
 
 
 def _read(tables: Tables, path: str | PathLike[str], options: dict[str, Any]) -> Data:
-    return read_table(Path(path), *tables(Path(path), None), **options)
+    (table,) = tables(Path(path), None)
+    if options.get("vectors") is not None:
+        require_rows(Path(path), table.n_rows, options["vectors"])
+    return read_table(Path(path), table, **options)
 
 
-def table_blocks(tables: Tables) -> Callable[[Path, Encoder, int], Iterator[Data]]:
+def table_blocks(tables: Tables) -> Callable[..., Iterator[Data]]:
     """Return a function that yields the features of a file, about this many bytes at a time."""
 
-    def blocks(path: Path, encoder: Encoder, n_bytes: int) -> Iterator[Data]:
+    def blocks(
+        path: Path, encoder: Encoder, n_bytes: int, vectors: str | PathLike[str] | None = None
+    ) -> Iterator[Data]:
+        n_rows = 0
         for table in tables(path, n_bytes):
-            yield read_table(path, table, labels=[], encoder=encoder)
+            yield read_table(path, table, labels=[], encoder=encoder, vectors=vectors)
+            n_rows += table.n_rows
+        if vectors is not None:
+            require_rows(path, n_rows, vectors)
 
     return blocks
 
@@ -79,6 +89,7 @@ def read_table(
     ignore: Collection[str] = (),
     label_names: Sequence[str] | None = None,
     encoder: Encoder | None = None,
+    vectors: str | PathLike[str] | None = None,
 ) -> Data:
     """Make features and labels of a table.
 
@@ -103,7 +114,12 @@ def read_table(
         Labels that lists may hold, in order; by default those that occur, sorted.
     encoder : Encoder, optional
         From other rows, to get the same features; by default one is fitted.
+    vectors : path, optional
+        An .npy file of one vector per row, such as embeddings, in float16, float32 or float64: one
+        more column, called ``vectors``.
     """
+    if vectors is not None:
+        table = with_vectors(path, table, vectors)
     names = table.columns.keys()
     if labels is None:
         labels = obvious_column(names)
