@@ -15,6 +15,7 @@ longer pulls.
 import numpy as np
 
 from deltarank.core.compiling import njit
+from deltarank.core.kernels.draws import draw_next, seeded
 from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit, sigmoid
 from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
@@ -115,12 +116,7 @@ def _epoch(matrix, geometry, rows, limits, C, order, n_taken, random, coef, logi
     lanes[GIVES] = held[GIVE]
     sums[:] = ZERO
     for p in range(n_taken):
-        random ^= random << np.uint64(13)
-        random ^= random >> np.uint64(7)
-        random ^= random << np.uint64(17)
-        q = p + np.int64((random >> np.uint64(32)) * np.uint64(n_taken - p) >> np.uint64(32))
-        order[p], order[q] = order[q], order[p]
-        k = order[p]
+        k = draw_next(random, order, p, n_taken)
         i = rows[k]
         bound = np.float64(C) * towards[i]
         for c in range(LANES):
@@ -134,7 +130,6 @@ def _epoch(matrix, geometry, rows, limits, C, order, n_taken, random, coef, logi
             pull = scores[c] * inverse
             held[MASS, c] += pull
             held[ALONG, c] += pull * towards[i]
-    return random
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -173,13 +168,13 @@ def ascend(matrix, geometry, rows, limits, C, how, seed, state):
     n, center_norm = rows.shape[0], geometry[0]
     held, sums = np.empty((9, LANES)), np.zeros((3, LANES), np.float32)
     gains, order, n_taken = np.zeros(n, np.float32), np.arange(n), n
-    random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
+    random = seeded(seed)
     lanes, settled = np.ones((8, LANES), np.float32), np.zeros(LANES, np.bool_)
     _hold(rows, limits, logits, geometry, C, penalized, offsets[0], held)
     n_epochs, n_narrow = 0, 0
     while n_epochs < max_epochs:
-        random = _epoch(matrix, geometry, rows, limits, C, order, n_taken, random, coef, logits,
-                        held, lanes, sums, gains)  # fmt: skip
+        _epoch(matrix, geometry, rows, limits, C, order, n_taken, random, coef, logits, held, lanes,
+               sums, gains)  # fmt: skip
         n_epochs += 1
         is_full = n_narrow == 0
         if is_full:

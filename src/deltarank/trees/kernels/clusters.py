@@ -3,6 +3,7 @@
 import numpy as np
 
 from deltarank.core.compiling import njit
+from deltarank.core.kernels.draws import draw, seeded
 from deltarank.core.kernels.elementary import FAST
 
 # The mean similarity to its centre must gain so much in an iteration, or the groups stay.
@@ -74,7 +75,7 @@ def split_evenly(matrix, n_features, labels, n_groups, seed):
     bounds : ndarray of int, shape (n_groups + 1,)
         Where groups begin.
     """
-    random = np.array([seed], np.uint64) * np.uint64(2654435761) + np.uint64(88172645463325252)
+    random = seeded(seed)
     bounds = np.empty(n_groups + 1, np.int64)
     for g in range(n_groups + 1):
         bounds[g] = g * labels.shape[0] // n_groups
@@ -96,8 +97,8 @@ def split_evenly(matrix, n_features, labels, n_groups, seed):
 def _halve(matrix, direction, labels, n_left, random):
     """Permute labels so that the first `n_left` are alike, and so are the others."""
     n = labels.shape[0]
-    one = _draw(random, n)
-    other = (one + 1 + _draw(random, n - 1)) % n
+    one = draw(random, n)
+    other = (one + 1 + draw(random, n - 1)) % n
     direction[:] = 0
     _add(matrix, labels[one], np.float32(1), direction)
     _add(matrix, labels[other], np.float32(-1), direction)
@@ -117,15 +118,6 @@ def _halve(matrix, direction, labels, n_left, random):
         before = similarity
         for j in range(direction.shape[0]):
             direction[j] = left[j] / max(lengths[0], 1e-30) - right[j] / max(lengths[1], 1e-30)
-
-
-@njit(nogil=True, cache=True)
-def _draw(random, n):
-    """Return a number from 0 to n - 1, by a xorshift generator whose state is given."""
-    random[0] ^= random[0] << np.uint64(13)
-    random[0] ^= random[0] >> np.uint64(7)
-    random[0] ^= random[0] << np.uint64(17)
-    return np.int64((random[0] >> np.uint64(32)) * np.uint64(n) >> np.uint64(32))
 
 
 @njit(nogil=True, cache=True)

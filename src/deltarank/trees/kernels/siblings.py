@@ -14,6 +14,7 @@ moves between epochs until the spring no longer pulls.
 import numpy as np
 
 from deltarank.core.compiling import njit
+from deltarank.core.kernels.draws import draw_next, seeded
 from deltarank.core.kernels.elementary import FAST, exp_negative, log1p_unit, sigmoid
 from deltarank.linear.kernels.lanes import LANES, add_row, add_scores
 
@@ -185,16 +186,11 @@ def ascend_siblings(matrix, n_features, rows, weights, signs, Cs, how, seed):
     order, n_epochs = np.arange(n), 0
     gains = np.empty(LANES, np.float32)
     row_gains, n_taken, n_narrow = np.empty(n, np.float32), n, 0
-    random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
+    random = seeded(seed)
     while n_epochs < max_epochs:
         sums[:] = ZERO
         for p in range(n_taken):
-            random ^= random << np.uint64(13)
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
-            q = p + np.int64((random >> np.uint64(32)) * np.uint64(n_taken - p) >> np.uint64(32))
-            order[p], order[q] = order[q], order[p]
-            k = order[p]
+            k = draw_next(random, order, p, n_taken)
             for c in range(LANES):
                 scores[c] = centers[c] + gives[c] * masses[c]
             add_scores(coef, indices, values, starts[k], starts[k + 1], scores)
