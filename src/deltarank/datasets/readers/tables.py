@@ -79,6 +79,7 @@ def read_table(
     ignore: Collection[str] = (),
     label_names: Sequence[str] | None = None,
     encoder: Encoder | None = None,
+    fill_text: bool = True,
 ) -> Data:
     """Make features and labels of a table.
 
@@ -103,6 +104,8 @@ def read_table(
         Labels that lists may hold, in order; by default those that occur, sorted.
     encoder : Encoder, optional
         From other rows, to get the same features; by default one is fitted.
+    fill_text : bool
+        Whether X has the values of texts when an encoder is fitted; else their columns are empty.
     """
     names = table.columns.keys()
     if labels is None:
@@ -129,7 +132,7 @@ def read_table(
         if encoder is None:
             kinds = {**dict.fromkeys(text, "text"), **dict.fromkeys(categorical, "category")}
             features, notes = _features(path, table, {*marked, *ignore}, kinds)
-            encoder, X = Encoder.fit_transform(features, kinds)
+            encoder, X = Encoder.fit_transform(features, kinds, fill_text=fill_text)
         else:
             _require(path, names, {"encoder": [column.name for column in encoder.columns]})
             X, notes = encoder.transform(table.columns), ()
