@@ -32,7 +32,7 @@ def test_c_is_chosen_on_a_part_where_all_would_take_long(capsys, monkeypatch):
     monkeypatch.setattr(plan, "MOST_ROWS", 80)
     monkeypatch.setattr(plan, "MOST_LABELS", 3)
     ranker = planned(Settings())
-    rows, labels = plan._part(Y, 0)
+    rows, labels = plan.part(Y, 0)
     frequencies = np.asarray(Y.sum(axis=0)).ravel()
     assert set(labels) == set(np.argsort(-frequencies, kind="stable")[:3])
     own = RECIPES["logistic"].tuned("rank", plan.Tuning()).fit(X[rows], Y[rows][:, labels])

@@ -10,6 +10,7 @@ from deltarank.core.files import refuse_device
 
 if TYPE_CHECKING:
     from deltarank.datasets import Data
+    from deltarank.storage.prepared import Model
 
 
 @options.with_reading
@@ -36,6 +37,7 @@ def fit(
             "--calibrate", help="Learn probabilities too, by cross-validation: five fits more."
         ),
     ] = False,
+    dask: options.Dask = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show how each column is read.")
     ] = False,
@@ -54,10 +56,11 @@ def fit(
       deltarank fit yeast --ranker kernel --model yeast.delta
       deltarank fit recipes.csv --metric ndcg@3 --model recipes.delta
       deltarank fit recipes.csv --calibrate --model recipes.delta
+      deltarank fit 'recipes/*.parquet' --dask tcp://host:8786 --model recipes.delta
     """
     from deltarank.cli.calibrating import calibrated
     from deltarank.cli.columns import column_rows, note_columns
-    from deltarank.cli.inputs import note, read_training
+    from deltarank.cli.inputs import read_training
     from deltarank.cli.plan import default_ranker
     from deltarank.cli.show import show
     from deltarank.cli.training import Settings, find_recipe, fit_prepared, prepare
@@ -68,6 +71,14 @@ def fit(
         show(column_rows(*read_training(data, reading, seed=seed)), "columns")
         return
     path = _require_writable(model)
+    if dask is not None:
+        from deltarank.cli.cluster import fit_there
+
+        if calibrate:
+            raise typer.BadParameter("--calibrate is not for --dask: leave one of the two out")
+        rows, fitted, seconds = fit_there(dask, data, ranker, settings, reading)
+        _save(fitted, rows, seconds, path)
+        return
     rows, first_number = read_training(data, reading, seed=seed)
     if ranker is None:
         ranker = default_ranker(rows.Y.shape[1])
@@ -77,6 +88,12 @@ def fit(
     fitted, seconds = fit_prepared(rows, preparation, ranker, recipe, settings)
     if calibrate:
         fitted = calibrated(fitted, rows, seed)
+    _save(fitted, rows, seconds, path)
+
+
+def _save(fitted: "Model", rows: "Data", seconds: float, path: Path) -> None:
+    from deltarank.cli.inputs import note
+
     fitted.save(path)
     note(_summary(fitted.ranker, rows, seconds))
     note(f"wrote {path}")

@@ -49,6 +49,17 @@ class Goal(NamedTuple):
         """The metric's own."""
         return {} if self.k is None else {"k": self.k}
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether the metric is a mean over rows, and not over labels."""
+        return isinstance(METRICS[self.metric], Metric)
+
+    def of_rows(self, Y: Any, scores: Any) -> Any:
+        """Return the metric of each row."""
+        from deltarank import metrics
+
+        return getattr(metrics, self.metric)(Y, scores, per_instance=True, **self.options)
+
 
 def read_goal(text: str) -> Goal:
     """Read a metric such as ``ndcg@5``.
@@ -75,20 +86,23 @@ def read_goal(text: str) -> Goal:
     return Goal(text, metric, k, weight, rule)
 
 
-def measure_goal(goal: Goal, Y: Any, scores: Any, *, n_draws: int, seed: int) -> dict[str, Any]:
-    """Return the metric of scores, with its bootstrap interval of 95 % over rows."""
-    from deltarank import metrics
+def mean_of_goal(goal: Goal, values: Any, *, n_draws: int, seed: int) -> dict[str, Any]:
+    """Return the mean of a metric's values, with its bootstrap interval of 95 % over rows."""
     from deltarank.core.statistics import paired_bootstrap
 
-    if isinstance(METRICS[goal.metric], Metric):
-        values = getattr(metrics, goal.metric)(Y, scores, per_instance=True, **goal.options)
-        interval = paired_bootstrap(values, 0.0, n_draws=n_draws, random_state=seed)
-        return {
-            "measure": goal.name,
-            "value": interval.mean,
-            "low": interval.low,
-            "high": interval.high,
-        }
+    interval = paired_bootstrap(values, 0.0, n_draws=n_draws, random_state=seed)
+    return {
+        "measure": goal.name,
+        "value": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+    }
+
+
+def measure_goal(goal: Goal, Y: Any, scores: Any, *, n_draws: int, seed: int) -> dict[str, Any]:
+    """Return the metric of scores, with its bootstrap interval of 95 % over rows."""
+    if goal.is_of_rows:
+        return mean_of_goal(goal, goal.of_rows(Y, scores), n_draws=n_draws, seed=seed)
     placement, generator = place(Y, scores), np.random.default_rng(seed)
     n_rows = scores.shape[0]
 

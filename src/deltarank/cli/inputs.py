@@ -20,7 +20,7 @@ from deltarank.cli.options import Reading
 from deltarank.core.text import visible
 from deltarank.datasets import CATALOGUE, Data, Preparation, detect_format, load, read
 from deltarank.datasets.preparation import NUMBERED
-from deltarank.datasets.readers.many_files import read_many
+from deltarank.datasets.readers.many_files import learn_many, read_many
 
 STDIN = "-"
 _NAMES_SHOWN = 5
@@ -87,7 +87,7 @@ def is_pattern(source: str) -> bool:
     return any(sign in source for sign in "*?[") and not Path(source).exists()
 
 
-def _paths(pattern: str) -> list[str]:
+def paths_of(pattern: str) -> list[str]:
     """Return the files that a pattern names, in order."""
     paths = sorted(glob(pattern, recursive=True))
     if not paths:
@@ -95,9 +95,21 @@ def _paths(pattern: str) -> list[str]:
     return paths
 
 
+def learn_training(paths: list[str], reading: Reading) -> tuple[Data, list[int]]:
+    """Return training rows whose texts are elsewhere: see `learn_many`."""
+    note(f"reading {len(paths)} files, some rows at a time")
+    try:
+        data, n_rows = learn_many(paths, format=reading.format, **reading.options())
+    except (TypeError, ValueError) as error:
+        raise ValueError(in_options(str(error))) from None
+    for text in data.notes:
+        note(in_options(f"note: {text}"))
+    return _frequent(data, reading), n_rows
+
+
 def _read_many(source: str, reading: Reading) -> Data:
     """Read all files that a pattern names as one table, some rows at a time."""
-    paths = _paths(source)
+    paths = paths_of(source)
     note(f"reading {len(paths)} files, some rows at a time")
     try:
         return read_many(paths, format=reading.format, **reading.options())
@@ -145,7 +157,7 @@ def read_blocks(
         yield read_rows(source, preparation, None, reading, labelled=False, seed=seed).X
         return
     if is_pattern(source):
-        for name in _paths(source):
+        for name in paths_of(source):
             yield from read_blocks(name, preparation, reading)
         return
     is_noted = False
@@ -172,7 +184,7 @@ def read_raw(
     if is_pattern(source):
         parts = [
             read_raw(name, preparation, classes, reading, labelled=labelled)
-            for name in _paths(source)
+            for name in paths_of(source)
         ]
         Y = sparse.vstack([part.Y for part in parts], format="csr") if labelled else None
         return Rows(_stacked([part.X for part in parts]), Y)

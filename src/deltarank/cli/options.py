@@ -173,6 +173,18 @@ Memory = Annotated[
 ]
 
 
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        show_default=False,
+        help="Work on a Dask cluster, file by file: the address of its scheduler, such as "
+        "tcp://host:8786, or local for processes on this machine.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the options say a file is to be read; each field is the option that fills it."""

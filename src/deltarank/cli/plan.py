@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
     """
     if name != "logistic":
         return make(recipe, settings)
-    prune = _prune(settings, X, Y.shape[1])
+    prune = chosen_prune(settings, X.shape[1], Y.shape[1], lambda: mean_length_of(X))
     n_stored = X.nnz if sparse.issparse(X) else None
     fit = fit_seconds(X.shape, n_stored, Y.shape[1], settings.C or np.median(DEFAULT_CS))
     if not is_tuned(recipe, settings):
@@ -62,25 +63,49 @@ def planned(name: str, recipe: Recipe, settings: Settings, X: Any, Y: Any) -> An
     if settings.tune or fits * fit <= LONGEST_SEARCH:
         _say_what_it_takes(fits * fit, fits, max(DEFAULT_CS), prune, X, Y)
         return make(recipe, settings).set_params(prune=prune)
-    rows, labels = _part(Y, settings.seed)
+    rows, labels = part(Y, settings.seed)
+    chosen = chosen_on_part(recipe, settings, X[rows], Y[rows][:, labels]).set_params(prune=prune)
+    _say_what_it_takes(fit, 1.0, chosen.C, prune, X, Y)
+    return chosen
+
+
+def part(Y: Any, seed: int) -> tuple[Any, Any]:
+    """Return some rows and the most frequent labels, each in order: what C is chosen on."""
+    rows = np.random.default_rng(seed).permutation(Y.shape[0])[:MOST_ROWS]
+    frequencies = np.asarray(Y.sum(axis=0)).reshape(-1)
+    labels = np.argsort(-frequencies, kind="stable")[:MOST_LABELS]
+    return np.sort(rows), np.sort(labels)
+
+
+def chosen_on_part(recipe: Recipe, settings: Settings, X: Any, Y: Any) -> Any:
+    """Return the ranker for all of the data whose C was chosen on a part."""
+    n_rows, n_labels = Y.shape
     note(
-        f"C is chosen on {len(rows)} rows and the {len(labels)} most frequent labels (--tune takes "
-        "all, which takes long; --C 1 chooses nothing)"
+        f"C is chosen on {n_rows} rows and the {n_labels} most frequent labels (--tune takes all, "
+        "which takes long; --C 1 chooses nothing)"
     )
-    searched = make(recipe, settings).fit(X[rows], Y[rows][:, labels])
-    _say_what_it_takes(fit, 1.0, searched.C_, prune, X, Y)
+    searched = make(recipe, settings).fit(X, Y)
     chosen = recipe.plain(settings.weight, searched.C_, Tuning(seed=settings.seed))
-    return chosen.set_params(balance=searched.balance_, prune=prune)
+    return chosen.set_params(balance=searched.balance_)
 
 
-def _prune(settings: Settings, X: Any, n_labels: int) -> float | None:
+def mean_length_of(X: Any) -> float | None:
+    """Return the length of a row in the quadratic mean, None where rows are dense."""
+    return float(np.linalg.norm(X.data / np.sqrt(X.shape[0]))) if sparse.issparse(X) else None
+
+
+def chosen_prune(
+    settings: Settings, n_features: int, n_labels: int, mean_length: Callable[[], float | None]
+) -> float | None:
     """Return the size below which coefficients are left out, and say so where nobody chose it."""
     if settings.prune is not None:
         return settings.prune or None
-    n_bytes = n_labels * X.shape[1] * np.dtype(np.float64).itemsize
-    if not sparse.issparse(X) or n_bytes < WORTH_PRUNING:
+    n_bytes = n_labels * n_features * np.dtype(np.float64).itemsize
+    if n_bytes < WORTH_PRUNING:
         return None
-    length = float(np.linalg.norm(X.data / np.sqrt(X.shape[0])))
+    length = mean_length()
+    if length is None:
+        return None
     prune = float(f"{PRUNE / length:.2g}") if length > 0 else PRUNE
     note(
         f"coefficients below {prune:g} are left out, as all would take {memory.in_words(n_bytes)} "
@@ -98,14 +123,6 @@ def note_end_of_grid(ranker: Any) -> None:
         if len(Cs) > 1 and value == ranker.C_:
             further = f"deltarank fit --C {value * beyond:g}"
             note(f"C = {value:g} is the {end} value tried; a further one may be better ({further})")
-
-
-def _part(Y: Any, seed: int) -> tuple[Any, Any]:
-    """Return some rows and the most frequent labels, each in order."""
-    rows = np.random.default_rng(seed).permutation(Y.shape[0])[:MOST_ROWS]
-    frequencies = np.asarray(Y.sum(axis=0)).reshape(-1)
-    labels = np.argsort(-frequencies, kind="stable")[:MOST_LABELS]
-    return np.sort(rows), np.sort(labels)
 
 
 def _say_what_it_takes(

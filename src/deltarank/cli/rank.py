@@ -3,9 +3,9 @@
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TextIO, cast
 
 import typer
 
@@ -48,6 +48,7 @@ def rank(
     source_format: options.Format = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
+    dask: options.Dask = None,
 ) -> None:
     """Rank the labels of each row of a file, most likely relevant first.
 
@@ -65,16 +66,29 @@ def rank(
       deltarank rank recipes.delta new.csv --probabilities --sets f1
       cat new.jsonl | deltarank rank recipes.delta - | jq .labels
     """  # fmt: skip
-    from deltarank.cli.inputs import read_blocks
     from deltarank.storage.prepared import Model
 
-    ranker = Model.load(model)
+    ranker = Model.load(model, mmap=dask is None)
     reading = options.Reading(source_format)
-    blocks = read_blocks(data, ranker.preparation, reading, seed=seed)
+    asked = Asked(top, probabilities, sets)
+    if dask is not None:
+        from deltarank.cli.cluster import answers_there
+
+        answers = answers_there(dask, data, ranker, reading, asked)
+    else:
+        answers = answers_here(data, ranker, reading, asked, seed)
     kind = output or ("table" if sys.stdout.isatty() else "jsonl")
     # Rankings that scroll past on the same terminal already show the progress.
     with no_bars() if sys.stdout.isatty() else nullcontext():
-        WRITERS[kind](_answers(ranker, blocks, top, probabilities, sets), _output())
+        WRITERS[kind](answers, _output())
+
+
+class Asked(NamedTuple):
+    """What is to be told of each row."""
+
+    top: int
+    chances: bool
+    sets: str | None
 
 
 class _Visible:
@@ -88,16 +102,17 @@ def _output() -> TextIO:
     return cast(TextIO, _Visible()) if sys.stdout.isatty() else sys.stdout
 
 
-def _answers(
-    model: "Model", blocks: Iterable[Any], top: int, chances: bool, sets: str | None
+def answers_here(
+    data: str, model: "Model", reading: options.Reading, asked: Asked, seed: int = 0
 ) -> "Iterator[Answer]":
     """Yield the best labels of each row; a block is freed before the next is read."""
+    from deltarank.cli.inputs import read_blocks
     from deltarank.core.scores import RowError
 
     n_before = 0
     try:
-        for X in blocks:
-            for answer in model.answers(X, top, chances=chances, sets=sets):
+        for X in read_blocks(data, model.preparation, reading, seed=seed):
+            for answer in model.answers(X, asked.top, chances=asked.chances, sets=asked.sets):
                 yield answer._replace(row=n_before + answer.row)
             n_before += X.shape[0]
             del X

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -111,19 +112,31 @@ class Fitted(NamedTuple):
 def fit_prepared(
     data: Data, preparation: Preparation, name: str, recipe: Recipe, settings: Settings
 ) -> Fitted:
-    """Fit a ranker; its labels get the names they have in the file."""
+    """Fit a ranker to rows that are here."""
     from deltarank.cli.plan import note_end_of_grid, planned
 
     X = preparation.transform(data.X)
+
+    def fitted() -> Any:
+        ranker = final_ranker(planned(name, recipe, settings, X, data.Y).fit(X, data.Y))
+        note_end_of_grid(ranker)
+        if settings.goal is not None and settings.goal.rule is not None:
+            ranker = _decided(recipe, settings, ranker).fit(X, data.Y)
+        return ranker
+
+    return fit_as(name, fitted, data, preparation, settings)
+
+
+def fit_as(
+    name: str, fit: Callable[[], Any], data: Data, preparation: Preparation, settings: Settings
+) -> Fitted:
+    """Call what fits a ranker, timed and watched; its labels get the names of the file."""
     began = time.perf_counter()
     fitting = progress(f"fitting {name}", 1.0)
     with warnings.catch_warnings(record=True) as caught, fitting as done:
         warnings.simplefilter("always")
         done.each = 1.0
-        ranker = final_ranker(planned(name, recipe, settings, X, data.Y).fit(X, data.Y))
-        note_end_of_grid(ranker)
-        if settings.goal is not None and settings.goal.rule is not None:
-            ranker = _decided(recipe, settings, ranker).fit(X, data.Y)
+        ranker = fit()
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         note(f"note: {name}: {message}")
     if data.label_names is not None:

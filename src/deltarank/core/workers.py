@@ -1,5 +1,6 @@
 """Values on the workers of a Dask cluster, one per chunk of rows; only small results travel."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,6 +10,10 @@ from deltarank.core.extras import install
 
 # Results added up by one task: few, because a worker holds them all at once.
 FAN_IN = 8
+# What stands for a cluster of this machine in place of an address.
+LOCAL = "local"
+# Seconds to wait for a scheduler, and for a worker of it.
+PATIENCE = 10
 
 
 class ClusterLostError(ConnectionError):
@@ -36,6 +41,60 @@ def workers() -> Iterator[Any]:
             resources.enter_context(cluster)
             client = resources.enter_context(Client(cluster, set_as_default=False))
         yield client
+
+
+@contextmanager
+def connected(address: str, option: str, n_processes: int) -> Iterator[Any]:
+    """Give a client of the cluster at an address, the one in use for as long.
+
+    Parameters
+    ----------
+    address : str
+        Of a scheduler, or ``"local"``: processes on this machine.
+    option : str
+        What the address was given by, for errors.
+    n_processes : int
+        How many processes those are.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError(f"{option} needs dask.distributed: {install('dask')}") from error
+    with ExitStack() as resources:
+        where: Any = address
+        if address == LOCAL:
+            where = resources.enter_context(_local_cluster(n_processes))
+        try:
+            client = resources.enter_context(Client(where, timeout=PATIENCE))
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"{option} must be 'local' or the address of a running Dask scheduler, such as "
+                f"tcp://host:8786; {address!r} cannot be reached ({_first_line(error)})"
+            ) from None
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise ValueError(
+                f"{option} {address}: the scheduler has no workers; start some by "
+                f"`dask worker {address}`"
+            ) from None
+        yield client
+
+
+def _local_cluster(n_processes: int) -> Any:
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=n_processes,
+        threads_per_worker=1,
+        dashboard_address=None,
+        env={"DELTARANK_NUM_THREADS": "1"},  # the processes share the cores already
+        silence_logs=logging.CRITICAL,  # what fails there is told here, in a line
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 class Chunks:
@@ -71,15 +130,28 @@ class Chunks:
         beside: "Chunks | None" = None,
     ) -> Any:
         """Return ``merge`` of what `map` would give over all chunks, merged on the way."""
-        from distributed import KilledWorker
-
-        try:
+        with self._told():
             results = self._mapped(function, shared, beside)
             groups = self._by_worker(results)
             while len(results) > 1:
                 results = [self._merged(merge, group) for group in groups]
                 groups = _pieces(results)
             return results[0].result()
+
+    def each(self) -> Iterator[Any]:
+        """Yield the values themselves, in order; each is let go when it is here."""
+        while self.futures:
+            with self._told():
+                value = self.futures.pop(0).result()
+            yield value
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what became of the cluster where that is why work fails."""
+        from distributed import KilledWorker
+
+        try:
+            yield
         except Exception as error:
             if not _answers(self.client):
                 raise ClusterLostError(

@@ -117,9 +117,15 @@ class Encoder:
 
     @classmethod
     def fit_transform(
-        cls, table: Mapping[str, Any], kinds: Mapping[str, str] | None = None
+        cls,
+        table: Mapping[str, Any],
+        kinds: Mapping[str, str] | None = None,
+        *,
+        fill_text: bool = True,
     ) -> tuple["Encoder", Any]:
         """Learn the columns of a table, and return its features too; texts are read once.
+
+        Without `fill_text` the features of texts are there and empty.
 
         Examples
         --------
@@ -133,7 +139,7 @@ class Encoder:
             kind_name = (kinds or {}).get(name) or guess_kind(name, cells)
             kind = choose(KINDS, kind_name, "kind")
             if kind is TextColumn:
-                words, block = kind.fit_features(name, cells)
+                words, block = kind.fit_features(name, cells, fill=fill_text)
                 columns.append(words)
                 blocks.append(block)
             else:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from deltarank.core.choices import choose
 from deltarank.datasets.data import Data
+from deltarank.datasets.encoder import Encoder
 from deltarank.datasets.readers.errors import DataFileError
 from deltarank.datasets.readers.formats import BLOCK_BYTES, detect_format
 from deltarank.datasets.readers.kinds import guess_kind
@@ -87,20 +89,80 @@ def read_many(
     >>> read_many(sorted(folder.glob("*.csv")))
     <Data: 2 rows, 9 sparse features, 2 labels>
     """
+    return _read(_files_of(paths, format, n_bytes), options)[0]
+
+
+def learn_many(
+    paths: Sequence[str | PathLike[str]],
+    *,
+    format: str | None = None,
+    n_bytes: int = BLOCK_BYTES,
+    **options: Any,
+) -> tuple[Data, list[int]]:
+    r"""Return what `read_many` does with the features of texts empty, and the rows of each file.
+
+    What is learned of the texts is the same; their features, which are about as large as the texts,
+    come file by file from `features_of_file`, here or on other machines.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "1.csv").write_text("plot,tags\na signal from far space,space\n")
+    >>> _ = (folder / "2.csv").write_text("plot,tags\ntwo old friends in love,love\n")
+    >>> paths = sorted(folder.glob("*.csv"))
+    >>> data, n_rows = learn_many(paths)
+    >>> data.X.shape, data.X.nnz, n_rows
+    ((2, 9), 0, [1, 1])
+    >>> [features_of_file(path, data.encoder).nnz for path in paths]
+    [4, 5]
+    """
+    return _read(_files_of(paths, format, n_bytes), options, fill_text=False)
+
+
+def features_of_file(
+    path: str | PathLike[str],
+    encoder: Encoder,
+    *,
+    format: str | None = None,
+    n_bytes: int = BLOCK_BYTES,
+) -> Any:
+    """Return the features of one of many files; its text is not held as a whole."""
+    blocks = []
+    for _, _, table in _files_of([path], format, n_bytes).tables():
+        nothing = [None] * table.n_rows  # objects may leave a name out
+        cells = {c.name: table.columns.get(c.name, nothing) for c in encoder.columns}
+        blocks.append(encoder.transform(cells))
+    return sparse.vstack(blocks, format="csr") if encoder.is_sparse else np.vstack(blocks)
+
+
+def _files_of(paths: Sequence[str | PathLike[str]], format: str | None, n_bytes: int) -> _Files:
     if not paths:
         raise ValueError("paths must name at least one file; got none")
-    files = _Files(tuple(map(Path, paths)), format, n_bytes)
-    columns, texts, n_rows = _columns(files, options)
+    return _Files(tuple(map(Path, paths)), format, n_bytes)
+
+
+def _read(
+    files: _Files, options: dict[str, Any], *, fill_text: bool = True
+) -> tuple[Data, list[int]]:
+    """Return the rows of all files, and how many each of them has."""
+    columns, texts, rows_of = _columns(files, options)
+    n_rows = sum(rows_of.values())
     for name in texts:
         columns[name] = TextsOfFiles(name, n_rows, files)
     reading = {**options, "text": list(texts)} if texts else options
-    return read_table(files.paths[0].parent, Table(columns, n_rows), **reading)
+    table = Table(columns, n_rows)
+    data = read_table(files.paths[0].parent, table, **reading, fill_text=fill_text)
+    return data, [rows_of[path] for path in files.paths]
 
 
-def _columns(files: _Files, options: dict[str, Any]) -> tuple[dict[str, Any], list[str], int]:
-    """Return columns whole but for those of texts, the names of these, and the number of rows."""
+def _columns(
+    files: _Files, options: dict[str, Any]
+) -> tuple[dict[str, Any], list[str], dict[Path, int]]:
+    """Return columns whole but for those of texts, the names of these, and the rows of files."""
     parts: dict[str, list[Any]] = {}
     texts: list[str] = []
+    rows_of = dict.fromkeys(files.paths, 0)
     ignored, n_rows = set(options.get("ignore", ())), 0
     for path, format, table in files.tables():
         names = table.columns.keys()
@@ -118,7 +180,8 @@ def _columns(files: _Files, options: dict[str, Any]) -> tuple[dict[str, Any], li
             if name not in texts and name not in ignored:
                 held.append(table.columns.get(name, [None] * table.n_rows))
         n_rows += table.n_rows
-    return {name: _joined(cells) for name, cells in parts.items()}, texts, n_rows
+        rows_of[path] += table.n_rows
+    return {name: _joined(cells) for name, cells in parts.items()}, texts, rows_of
 
 
 def _text_columns(table: Table, options: dict[str, Any]) -> list[str]:

@@ -90,6 +90,7 @@ def read_table(
     label_names: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     vectors: str | PathLike[str] | None = None,
+    fill_text: bool = True,
 ) -> Data:
     """Make features and labels of a table.
 
@@ -117,6 +118,8 @@ def read_table(
     vectors : path, optional
         An .npy file of one vector per row, such as embeddings, in float16, float32 or float64: one
         more column, called ``vectors``.
+    fill_text : bool
+        Whether X has the values of texts when an encoder is fitted; else their columns are empty.
     """
     if vectors is not None:
         table = with_vectors(path, table, vectors)
@@ -145,7 +148,7 @@ def read_table(
         if encoder is None:
             kinds = {**dict.fromkeys(text, "text"), **dict.fromkeys(categorical, "category")}
             features, notes = _features(path, table, {*marked, *ignore}, kinds)
-            encoder, X = Encoder.fit_transform(features, kinds)
+            encoder, X = Encoder.fit_transform(features, kinds, fill_text=fill_text)
         else:
             _require(path, names, {"encoder": [column.name for column in encoder.columns]})
             X, notes = encoder.transform(table.columns), ()

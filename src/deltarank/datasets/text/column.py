@@ -40,26 +40,37 @@ class TextColumn:
     @classmethod
     def fit(cls, name: str, cells: Any) -> "TextColumn":
         """Choose words and weigh them by how few rows hold them."""
-        return cls.fit_features(name, cells)[0]
+        return cls.fit_features(name, cells, fill=False)[0]
 
     @classmethod
-    def fit_features(cls, name: str, cells: Any) -> tuple["TextColumn", sparse.csr_array]:
-        """Do the same, and return the features of these cells too."""
+    def fit_features(
+        cls, name: str, cells: Any, *, fill: bool = True
+    ) -> tuple["TextColumn", sparse.csr_array]:
+        """Do the same, and return the features of these cells too, empty unless they are to fill.
+
+        Examples
+        --------
+        >>> column, X = TextColumn.fit_features("plot", ["far space", "deep space"], fill=False)
+        >>> column.feature_names(), X.shape, X.nnz
+        (['plot:deep', 'plot:far', 'plot:space'], (2, 3), 0)
+        """
         least = 2 if len(cells) >= ROWS_FOR_RARE_WORDS else 1
         vectorizer = TextVectorizer(
             sublinear_tf=True, min_df=least, memory_limit=max(1, memory.budget())
         )
         try:
-            X = vectorizer.fit_transform(_texts(cells))
+            X = vectorizer.fit_transform(_texts(cells)) if fill else None
+            words = named_columns(vectorizer if fill else vectorizer.fit(_texts(cells)))
         except NoWordsError:
             return cls(name, Vocabulary.of([]), np.empty(0)), sparse.csr_array((len(cells), 0))
-        words, weights = named_columns(vectorizer), vectorizer.idf_
-        if len(words) <= MOST_WORDS:
-            return cls(name, words, weights), X
-        # The weights fall as the rows that hold a word rise.
-        frequent = np.sort(np.argsort(weights, kind="stable")[:MOST_WORDS])
-        column = cls(name, words.take(frequent), weights[frequent])
-        return column, column.features(cells)
+        column = cls(name, words, vectorizer.idf_)
+        if len(words) > MOST_WORDS:
+            # The weights fall as the rows that hold a word rise.
+            frequent = np.sort(np.argsort(column.weights, kind="stable")[:MOST_WORDS])
+            column, X = cls(name, words.take(frequent), column.weights[frequent]), None
+        if not fill:
+            return column, sparse.csr_array((len(cells), len(column.words)))
+        return column, column.features(cells) if X is None else X
 
     def __eq__(self, other: object) -> bool:
         return (
