@@ -18,7 +18,7 @@ from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
-from deltarank.decisions.batch import decide_batch
+from deltarank.decisions.batch import batch_gains, decide_batch
 from deltarank.decisions.f_measure import best_f_sets
 from deltarank.decisions.frank_wolfe import HeldOut, frank_wolfe
 from deltarank.decisions.metrics import (
@@ -227,8 +227,8 @@ class MetricRanker(DecidingRanker):
             return np.asarray(self.ranker_._scores(X))
         chances = chances_of(self.ranker_, X)
         if self.batch:
-            macro: Any = DECISIONS[self.metric]
-            return decide_batch(chances, macro.kind, self._k).gains
+            kind = cast(Macro, DECISIONS[self.metric]).kind
+            return batch_gains(chances, kind, decide_batch(chances, kind, self._k))
         return self.slopes_ * chances + self.offsets_
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
