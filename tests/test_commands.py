@@ -622,12 +622,15 @@ class TestProcesses:
         assert os.listdir(tmp_path) == []
 
 
-def test_fit_chooses_the_balance_for_the_rank_loss_alone():
+def test_fit_chooses_the_balance_for_orders_alone():
     from deltarank.cli.training import Settings, find_recipe, make
 
     recipe = find_recipe("logistic", Settings())
     assert make(recipe, Settings()).balances == (0.0, 0.5, 1.0)
     assert make(recipe, Settings(weight="uniform")).balances == (0.0,)
+    assert make(recipe, Settings(weight="recall")).balances == (0.0,)
+    assert make(recipe, Settings().made_for("ndcg@5")).balances == (0.0, 0.5, 1.0)
+    assert make(recipe, Settings().made_for("precision@3")).balances == (0.0,)
 
 
 @pytest.mark.parametrize("metric", ["ndcg@3", "precision@7", "macro-f1@2", "rank-loss"])

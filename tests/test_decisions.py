@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime
 
 from deltarank.core.labels import label_sets
-from deltarank.decisions.batch import decide_batch
+from deltarank.decisions.batch import batch_gains, decide_batch
 from deltarank.decisions.f_measure import best_f_sets
 from deltarank.decisions.frank_wolfe import HeldOut, frank_wolfe
 from deltarank.decisions.kernels.utilities import COVERAGE, F1, H_MEAN, JACCARD, slopes, utility
@@ -143,6 +143,10 @@ def mean_f1(hit, chosen, relevant):
     return np.mean(2 * hit / (chosen + relevant))
 
 
+def mean_jaccard(hit, chosen, relevant):
+    return np.mean(hit / (chosen + relevant - hit))
+
+
 def mean_h(hit, chosen, relevant):
     found, spared = hit / relevant, 1 - (chosen - hit) / (1 - relevant)
     return np.mean(2 * found * spared / (found + spared))
@@ -182,29 +186,38 @@ def test_a_label_that_no_row_has_is_not_chosen():
         rule = frank_wolfe(rows, kind, 3, never=-1e30).rule
         assert not mark_first(rule[0] * chances + rule[1], 3)[:, 1].any()
         chances[:, 1] = 0
-        assert not mark_first(decide_batch(chances, kind, 3).gains, 3)[:, 1].any()
+        assert not (decide_batch(chances, kind, 3).labels == 1).any()
 
 
 def batch_objective(kind, chances, decisions):
     if kind == COVERAGE:
         return np.mean(1 - np.prod(1 - chances * decisions, axis=0))
     hit, chosen = (chances * decisions).mean(axis=0), decisions.mean(axis=0)
-    measure = {F1: mean_f1, H_MEAN: mean_h}[kind]
+    measure = {F1: mean_f1, JACCARD: mean_jaccard, H_MEAN: mean_h}[kind]
     return measure(hit, chosen, chances.mean(axis=0))
 
 
-@pytest.mark.parametrize("kind", [F1, H_MEAN, COVERAGE])
+@pytest.mark.parametrize("kind", [F1, JACCARD, H_MEAN, COVERAGE])
 @SEEDS
 def test_in_a_batch_no_row_alone_can_do_better(kind, seed):
     chances = np.random.default_rng(seed).beta(0.5, 1, size=(4, 4))
     decided = decide_batch(chances, kind, 2)
-    decisions = mark_first(decided.gains, 2).astype(float)
+    gains = batch_gains(chances, kind, decided)
+    decisions = mark_first(gains, 2).astype(float)
+    assert decisions[np.arange(4)[:, None], decided.labels].all()
     assert_allclose(decided.value, batch_objective(kind, chances, decisions), rtol=1e-12)
     for row in range(4):
         for other in subsets(4, 2):
             changed = decisions.copy()
             changed[row] = other
             assert batch_objective(kind, chances, changed) <= decided.value + 1e-9
+        for label in range(4):
+            one = decisions.copy()
+            one[row] = 0
+            without = batch_objective(kind, chances, one)
+            one[row, label] = 1
+            gained = 4 * (batch_objective(kind, chances, one) - without)
+            assert_allclose(gains[row, label], gained, atol=1e-12)
     best = max(
         batch_objective(kind, chances, np.array(each)) for each in product(subsets(4, 2), repeat=4)
     )
@@ -214,14 +227,14 @@ def test_in_a_batch_no_row_alone_can_do_better(kind, seed):
 def test_coverage_of_a_batch_is_its_expectation_over_all_label_sets():
     chances = np.random.default_rng(3).uniform(size=(3, 3))
     chances[1, 2] = 1.0
-    gains = decide_batch(chances, COVERAGE, 1).gains
-    scores = mark_first(gains, 1).astype(float)
+    decided = decide_batch(chances, COVERAGE, 1)
+    scores = (np.arange(3) == decided.labels).astype(float)
     expected = 0.0
     for cells in product((0, 1), repeat=9):
         Y = np.reshape(cells, (3, 3))
         chance = np.prod(np.where(Y == 1, chances, 1 - chances))
         expected += chance * coverage_at_k(Y, scores, 1)
-    assert_allclose(decide_batch(chances, COVERAGE, 1).value, expected, rtol=1e-12)
+    assert_allclose(decided.value, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
@@ -257,8 +270,9 @@ def test_dependent_labels_of_the_same_chances_may_have_another_best_set():
     assert best_f_sets(np.full((1, 3), 0.4), 1.0, 3).all()
 
 
-def test_the_best_f_set_of_many_unlikely_labels_is_that_of_the_plain_sums():
-    chances = np.sort(np.random.default_rng(0).beta(0.05, 2.0, size=300))[::-1]
+@pytest.mark.parametrize(("shapes", "most"), [((0.05, 2.0), 60), ((20.0, 30.0), 120)])
+def test_the_best_f_set_of_many_labels_is_that_of_the_plain_sums(shapes, most):
+    chances = np.sort(np.random.default_rng(0).beta(*shapes, size=most + 80))[::-1]
 
     def counts(some):
         table = np.ones(1)
@@ -267,11 +281,14 @@ def test_the_best_f_set_of_many_unlikely_labels_is_that_of_the_plain_sums():
         return table
 
     values = [counts(chances)[0]]
-    for size in range(1, 60):
+    for size in range(1, most + 1):
         inside, outside = counts(chances[:size]), counts(chances[size:])
         hits, missed = np.arange(len(inside))[:, None], np.arange(len(outside))
         values.append((np.outer(inside, outside) * 2 * hits / (hits + missed + size)).sum())
-    assert best_f_sets(chances[None], 1.0, 300).sum() == np.argmax(values)
+    shuffled = np.random.default_rng(1).permutation(chances)
+    found = best_f_sets(shuffled[None], 1.0, most)[0]
+    assert found.sum() == np.argmax(values)
+    assert shuffled[found].min() > shuffled[~found].max()
 
 
 @pytest.mark.parametrize("budget", [1, 3, 5, 99])

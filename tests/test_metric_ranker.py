@@ -19,6 +19,7 @@ from deltarank import (
 )
 from deltarank.datasets import SyntheticModel
 from deltarank.decisions.metrics import DECISIONS
+from deltarank.wrappers.decided_scorer import DecidedScorer
 
 PLAIN = LogisticRanker(weight="uniform")
 GENERATOR = np.random.default_rng(0)
@@ -242,3 +243,21 @@ def test_what_is_wrong_is_named():
 def test_it_survives_pickling(fitted):
     again = pickle.loads(pickle.dumps(fitted["macro-f1"]))
     assert_array_equal(again.rank(X[:9]), fitted["macro-f1"].rank(X[:9]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "metric"), [("macro-f1", "macro_f1_at_k"), ("macro-recall", "macro_recall_at_k")]
+)
+def test_parameters_are_scored_under_the_rule_that_they_serve(rule, metric):
+    """On the rows of a fit: what a rule for just these rows comes to, no less than the order."""
+    ranker = LogisticRanker(weight="uniform").fit(X[TRAIN], Y[TRAIN])
+    scored = DecidedScorer(rule, metric, 2)(ranker, X[TRAIN], Y[TRAIN])
+    function, chances = getattr(metrics, metric), ranker.marginal_weights(X[TRAIN])
+    assert scored > 1.05 * function(Y[TRAIN], chances, 2)
+    shares = Y[TRAIN].mean(axis=0)
+    if rule == "macro-recall":
+        assert_allclose(scored, function(Y[TRAIN], chances / shares, 2))
+    else:
+        everywhere = np.arange(TRAIN.stop)
+        decided = MetricRanker(PLAIN, metric=rule, k=2, cv=[(everywhere, everywhere)])
+        assert_allclose(scored, decided.fit(X[TRAIN], Y[TRAIN]).value_, rtol=1e-3)

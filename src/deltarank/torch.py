@@ -189,6 +189,66 @@ class UnivariateRankingLoss(_RankingLoss):
         return (losses * (self.positive_cost * relevant + other)).sum(dim=1)
 
 
+class PropensityLoss(_RankingLoss):
+    """Logistic loss of labels that are recorded by chance, unbiased for complete ones, Eq. (75).
+
+    A relevant label is recorded with its propensity, an irrelevant one never. Given the complete
+    labels, the expectation of this loss is the plain logistic loss of the complete labels, and its
+    best scores stand for their chances, P(y_l = 1 | x). Every row counts once, also one of which
+    nothing is recorded.
+
+    A recorded label costs ``softplus(s) - s / p``: convex in its score, but falling for ever, so
+    that a network that can tell single rows apart drives their scores up without end. Stop early,
+    or decay weights. And mind that propensities from a model of how rare a label is
+    (`metrics.label_propensities`) take rare labels for missing ones.
+
+    Parameters
+    ----------
+    propensities : array of shape (m,)
+        Chances above 0, at most 1, that a relevant label is recorded.
+    reduction : {"mean", "sum", "none"}
+        Over rows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from deltarank.torch import PropensityLoss
+    >>> seen = torch.tensor([[1.0], [0.0], [0.0], [0.0]])  # a quarter recorded, half of them missed
+    >>> logits = torch.zeros(4, 1, requires_grad=True)  # that one in two is relevant
+    >>> PropensityLoss([0.5])(logits, seen).backward()
+    >>> logits.grad.sum()
+    tensor(0.)
+    """
+
+    def __init__(self, propensities: Any, reduction: str = "mean") -> None:
+        super().__init__("uniform", "logistic", UNIVARIATE, reduction)
+        chances = torch.as_tensor(propensities)
+        wrong = ~((chances > 0) & (chances <= 1))
+        if chances.ndim != 1 or wrong.any():
+            found = f"shape {tuple(chances.shape)}" if chances.ndim != 1 else chances[wrong][0]
+            raise ValueError(
+                "propensities must be one chance per label, above 0 and at most 1; "
+                f"got {found if isinstance(found, str) else found.item()}"
+            )
+        self.register_buffer("propensities", chances)
+
+    def _check(self, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
+        known = super()._check(logits, targets, mask)
+        if logits.shape[1] != len(self.propensities):
+            raise ValueError(
+                f"propensities must be one per label, {logits.shape[1]}; "
+                f"got {len(self.propensities)}"
+            )
+        return known
+
+    def _weigh(self, relevant: Tensor, other: Tensor, targets: Tensor) -> Tensor:
+        return torch.ones_like(relevant[:, 0], dtype=torch.double)
+
+    def _rows(self, scores: Tensor, relevant: Tensor, other: Tensor) -> Tensor:
+        gains = relevant * scores / self.propensities.to(scores.dtype)
+        return ((relevant | other) * functional.softplus(scores) - gains).sum(dim=1)
+
+
 class PairwiseRankingLoss(_RankingLoss):
     """Weighted loss of pairs of a relevant and an irrelevant label, Eq. (18), for networks.
 

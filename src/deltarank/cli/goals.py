@@ -10,6 +10,7 @@ from deltarank.metrics import SCORERS, StreamingMetric
 from deltarank.metrics.placement import place
 from deltarank.metrics.scorers import RankingScorer
 from deltarank.metrics.table import METRICS, Metric
+from deltarank.wrappers.decided_scorer import DecidedScorer
 
 # For each metric: its name in the library, the row weight (None stands for ("ndcg", k)), and the
 # rule of `MetricRanker` that turns chances into its best order, where chances alone are not it.
@@ -35,8 +36,13 @@ class Goal(NamedTuple):
     rule: str | None
 
     @property
-    def scoring(self) -> str:
-        """The score that parameters are chosen by: the metric, at the nearest k with a name."""
+    def scoring(self) -> Any:
+        """The score that parameters are chosen by: the metric, at the nearest k with a name.
+
+        Where a rule decides, it is the metric under that rule.
+        """
+        if self.rule is not None and self.k is not None:
+            return DecidedScorer(self.rule, self.metric, self.k)
         options = {} if self.k is None else {"k": min((1, 3, 5), key=self._distance)}
         named = {str(scorer): name for name, scorer in SCORERS.items()}
         return named[str(RankingScorer(self.metric, options))]
@@ -67,10 +73,11 @@ def read_goal(text: str) -> Goal:
     Examples
     --------
     >>> goal = read_goal("macro-f1@3")
-    >>> goal.metric, goal.k, goal.weight, goal.rule, goal.scoring
-    ('macro_f1_at_k', 3, 'uniform', 'macro-f1', 'macro_f1_at_3')
-    >>> read_goal("ndcg@10").weight
-    ('ndcg', 10)
+    >>> goal.metric, goal.k, goal.weight, goal.rule
+    ('macro_f1_at_k', 3, 'uniform', 'macro-f1')
+    >>> goal = read_goal("ndcg@10")
+    >>> goal.weight, goal.scoring
+    (('ndcg', 10), 'ndcg_at_5')
     """
     parsed = re.fullmatch(r"([a-z0-9-]+?)(?:@([1-9][0-9]*))?", text)
     if parsed is None or parsed[1] not in GOALS:

@@ -71,8 +71,9 @@ def is_tuned(recipe: Recipe, settings: Settings) -> bool:
 
 def make(recipe: Recipe, settings: Settings) -> Any:
     """Return the ranker to fit."""
-    # The balance is for the rank loss; other weights are for measures of their own.
-    balances = BALANCES if settings.weight == "rank" else (0.0,)
+    # A balance serves the order by a metric that is known; plain chances would be lost by it.
+    ordered = settings.weight == "rank" or (settings.goal and settings.weight != "uniform")
+    balances = BALANCES if ordered else (0.0,)
     scoring = settings.goal.scoring if settings.goal else "neg_rank_loss"
     tuning = Tuning(seed=settings.seed, balances=balances, scoring=scoring)
     if is_tuned(recipe, settings):

@@ -15,10 +15,11 @@ from deltarank.decisions.kernels.batch import batch_value, improve, tally
 
 
 class Decided(NamedTuple):
-    """Gains (n, m), of which the k largest in each row are chosen, and the objective reached."""
+    """Labels of each row (n, k), best first, the objective reached, and the last turn's start."""
 
-    gains: NDArray[np.float64]
+    labels: NDArray[np.intp]
     value: float
+    before: NDArray[np.intp]
 
 
 def decide_batch(
@@ -29,16 +30,33 @@ def decide_batch(
     The first turn gives every row its best labels given those of the rows before it; no later one
     lowers the objective, and after the last no single row can do better.
     """
+    chances, relevant = _with_sums(chances)
     n_rows, n_labels = chances.shape
-    relevant = chances.mean(axis=0, dtype=np.float64)
-    chosen = np.full((n_rows, k), -1, np.intp)
-    counts, gains = np.zeros((4, n_labels)), np.empty((n_rows, n_labels))
+    chosen = before = np.full((n_rows, k), -1, np.intp)
+    counts, room = np.zeros((4, n_labels)), np.empty((1, n_labels))
     value = -np.inf
     for _ in range(max_iter):
-        n_changed = improve(kind, chances, relevant, counts, chosen, gains)
+        before, chosen = chosen, chosen.copy()
+        n_changed = improve(kind, chances, relevant, counts, chosen, room)
         tally(chances, chosen, counts)  # afresh, so that rounding does not add up
         reached = batch_value(kind, counts, relevant, n_rows)
         if n_changed == 0 or reached <= value + tol:
             break
         value = reached
-    return Decided(gains, float(reached))
+    return Decided(chosen, float(reached), before)
+
+
+def batch_gains(chances: NDArray[Any], kind: int, decided: Decided) -> NDArray[np.float64]:
+    """Return what each label adds to the objective, times m, in each row: the k largest are chosen.
+
+    The last turn is taken again, its gains being kept, which for many rows are much memory.
+    """
+    chances, relevant = _with_sums(chances)
+    counts, gains = np.empty((4, chances.shape[1])), np.empty(chances.shape)
+    tally(chances, decided.before, counts)
+    improve(kind, chances, relevant, counts, decided.before.copy(), gains)
+    return gains
+
+
+def _with_sums(chances: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    return np.ascontiguousarray(chances), chances.sum(axis=0, dtype=np.float64)

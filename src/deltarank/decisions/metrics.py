@@ -79,9 +79,14 @@ DECISIONS: dict[str, Linear | Macro | FMeasure] = {
 }
 
 
-def check_batch(metric: str, batch: bool) -> None:
-    """Refuse to decide a batch together, or its rows apart, where the metric has no such way."""
+def check_ways(metric: str, batch: bool, joint: bool) -> None:
+    """Refuse to decide a batch together, its rows apart or labels jointly where that is no way."""
     decision = DECISIONS[metric]
+    if joint and not isinstance(decision, FMeasure):
+        raise ValueError(
+            f"metric={metric!r} needs chances of single labels only; leave joint=False, which is "
+            "for metric='f-beta'"
+        )
     if batch and not isinstance(decision, Macro):
         raise ValueError(
             f"metric={metric!r} is decided row by row, the best way for a batch too; "

@@ -217,11 +217,23 @@ def n_outputs(transformer: Any) -> int | None:
     return None if names is None else len(names())
 
 
+def _check_pairs(wrapper: Any, n_labels: int) -> None:
+    """Check that the ranker inside has a target for each pair of a label and a number, and one."""
+    labels, sizes = wrapper.pair_labels_, wrapper.pair_sizes_
+    if sizes is None or len(wrapper.ranker_.classes_) != len(labels) + 1:
+        raise ValueError("pair_labels_ must name what the targets of the ranker inside stand for")
+    if len(labels) and not (labels.min() >= 0 and labels.max() < n_labels and sizes.min() > 0):
+        raise ValueError("pair_labels_ must be numbers of labels, and pair_sizes_ positive")
+
+
 def _check_round(wrapper: Any) -> None:
     """Check that a ranker and those inside have the same labels."""
     n_labels = 1 if wrapper._form == "binary" else len(wrapper.classes_)
     inside = [vars(wrapper)[key] for key in ("ranker_", "best_ranker_") if key in vars(wrapper)]
     counts = [len(ranker.classes_) for ranker in inside]
+    if getattr(wrapper, "pair_labels_", None) is not None:
+        _check_pairs(wrapper, n_labels)
+        counts = []
     if hasattr(wrapper, "_calibration"):
         counts.append(len(wrapper._calibration.maps))
     if isinstance(wrapper, WeightedBinaryRelevance):

@@ -139,7 +139,7 @@ KNOWN = {
     ),
     "MetricRanker": Known(
         "deltarank.rankers",
-        {"slopes_": "f m", "offsets_": "f m"},
+        {"slopes_": "f m", "offsets_": "f m", "pair_labels_": "i p", "pair_sizes_": "i p"},
         (*_RANKER, "ranker_", "value_", "mixture_value_"),
     ),
     "StagedSearchCV": Known(

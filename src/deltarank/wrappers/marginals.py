@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.base.probabilities import problem_with_chances
+from deltarank.base.selection import Labelled
 from deltarank.core.weights import Weight
+from deltarank.decisions.frank_wolfe import HeldOut
 from deltarank.wrappers.calibrated import CalibratedRanker
+from deltarank.wrappers.held_out import held_out
 
 
 def require_chances(ranker: Any, metric: str, weight: Weight) -> None:
@@ -32,3 +36,16 @@ def chances_of(ranker: Any, X: Any) -> NDArray[Any]:
     if isinstance(ranker, CalibratedRanker):
         return ranker._chances(X)
     return ranker._relevance(ranker._label_scores(X))
+
+
+def held_out_chances(ranker: Any, data: Labelled, cv: Any, random_state: Any) -> HeldOut:
+    """Return the chances of each row by rankers fitted without it, with its labels."""
+    labels = data.targets.labels
+    chances = np.empty((labels.n_rows, labels.n_labels), np.float32)
+
+    def ask(fitted: Any, X: Any) -> Any:
+        return chances_of(fitted, fitted._check_rows(X))
+
+    held_out(ranker, data, cv, random_state, ask, chances)
+    weights = np.ones(labels.n_rows) if data.sample_weight is None else data.sample_weight
+    return HeldOut(chances, labels, weights / weights.sum())

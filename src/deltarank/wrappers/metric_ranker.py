@@ -18,20 +18,21 @@ from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
-from deltarank.decisions.batch import decide_batch
+from deltarank.decisions.batch import batch_gains, decide_batch
 from deltarank.decisions.f_measure import best_f_sets
-from deltarank.decisions.frank_wolfe import HeldOut, frank_wolfe
+from deltarank.decisions.frank_wolfe import frank_wolfe
+from deltarank.decisions.joint import Joint, joint_targets, sums_by_label
 from deltarank.decisions.metrics import (
     DECISIONS,
     FMeasure,
     Linear,
     Macro,
-    check_batch,
+    check_ways,
     known_of,
 )
 from deltarank.decisions.top import mark_first, mark_within_budget
-from deltarank.wrappers.held_out import held_out
-from deltarank.wrappers.marginals import chances_of, require_chances
+from deltarank.wrappers.joint import joint_f_sets
+from deltarank.wrappers.marginals import chances_of, held_out_chances, require_chances
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
     DecidingRanker,
@@ -58,7 +59,7 @@ class MetricRanker(DecidingRanker):
     "macro-jaccard"         the same                                  plain
     "macro-hmean"           the same                                  plain
     "coverage"              k a row, all rows of a batch together     plain
-    "f-beta"                best set, labels independent given x      plain
+    "f-beta"                best set, see `joint`                     plain
     "recall"                first k by chance                         of ``weight="recall"``
     "ndcg"                  first k by chance                         of ``weight=("ndcg", k)``
     ======================  ========================================  =========================
@@ -80,6 +81,10 @@ class MetricRanker(DecidingRanker):
         rows held out of fits, by the Frank-Wolfe method.
     beta : float
         Of "f-beta": how many times as important recall is as precision.
+    joint : bool
+        Of "f-beta": fit the ranker to pairs of a label and a number of labels in place of labels,
+        so that the best set is found however labels depend on each other. That is a target for
+        every pair that rows have; otherwise labels are taken to be independent given x.
     propensities : array of shape (m,), optional
         For "propensity-precision"; estimated by `metrics.label_propensities` by default.
     cv : int, splitter or iterable of (train, test)
@@ -91,6 +96,8 @@ class MetricRanker(DecidingRanker):
     ----------
     ranker_ : ranker
         Fitted to all rows.
+    pair_labels_, pair_sizes_ : arrays
+        With `joint`, what the targets of `ranker_` stand for, but the last: that there is no label.
     slopes_, offsets_ : arrays of shape (m,)
         Scores are slope times chance plus offset, where the metric has such a rule.
     value_, mixture_value_ : float
@@ -129,6 +136,7 @@ class MetricRanker(DecidingRanker):
         k: int | None = 5,
         batch: bool = False,
         beta: float = 1.0,
+        joint: bool = False,
         propensities: Any = None,
         cv: Any = 5,
         random_state: Any = None,
@@ -138,6 +146,7 @@ class MetricRanker(DecidingRanker):
         self.k = k
         self.batch = batch
         self.beta = beta
+        self.joint = joint
         self.propensities = propensities
         self.cv = cv
         self.random_state = random_state
@@ -160,7 +169,7 @@ class MetricRanker(DecidingRanker):
         as_ranker(self.ranker)
         decision = choose(DECISIONS, self.metric, "metric")
         self._check_numbers()
-        check_batch(self.metric, self.batch)
+        check_ways(self.metric, self.batch, self.joint)
         require_chances(as_ranker(self.ranker), self.metric, self._weight(decision))
         refuse_hidden(X, "X")
         targets = self._check_labels(y, _num_samples(X))
@@ -171,6 +180,9 @@ class MetricRanker(DecidingRanker):
                 done.each = 0.8
                 self._check_k(len(self.classes_))
                 self._find_rule(decision, Labelled(X, y, targets, sample_weight))
+                if self.joint:
+                    pairs, y = joint_targets(targets.labels)
+                    self.pair_labels_, self.pair_sizes_ = pairs
             done.each = done.left
             self.ranker_ = clone(as_ranker(self.ranker)).fit(X, y, sample_weight)
         take_features(self, [self.ranker_])
@@ -198,7 +210,9 @@ class MetricRanker(DecidingRanker):
         if isinstance(decision, Linear):
             slopes, offsets = decision.rule(known)
         elif isinstance(decision, Macro) and not self.batch:
-            solution = frank_wolfe(self._held_out(data), decision.kind, self._k, never=LAST)
+            ranker = as_ranker(self.ranker)
+            rows = held_out_chances(ranker, data, self.cv, self.random_state)
+            solution = frank_wolfe(rows, decision.kind, self._k, never=LAST)
             self.value_, self.mixture_value_ = solution.value, solution.mixture_value
             slopes, offsets = solution.rule
         n_labels = len(self.classes_)
@@ -211,25 +225,22 @@ class MetricRanker(DecidingRanker):
         """How many labels per row, where their number is fixed."""
         return cast(int, self.k)
 
-    def _held_out(self, data: Labelled) -> HeldOut:
-        labels = data.targets.labels
-        chances = np.empty((labels.n_rows, labels.n_labels), np.float32)
-
-        def ask(ranker: Any, X: Any) -> Any:
-            return chances_of(ranker, ranker._check_rows(X))
-
-        held_out(as_ranker(self.ranker), data, self.cv, self.random_state, ask, chances)
-        weights = np.ones(labels.n_rows) if data.sample_weight is None else data.sample_weight
-        return HeldOut(chances, labels, weights / weights.sum())
-
     def _scores(self, X: Any) -> NDArray[Any]:
         if self._form in ONE_CLASS_A_ROW:
             return np.asarray(self.ranker_._scores(X))
-        chances = chances_of(self.ranker_, X)
+        chances = self._chances(X)
         if self.batch:
-            macro: Any = DECISIONS[self.metric]
-            return decide_batch(chances, macro.kind, self._k).gains
+            kind = cast(Macro, DECISIONS[self.metric]).kind
+            return batch_gains(chances, kind, decide_batch(chances, kind, self._k))
         return self.slopes_ * chances + self.offsets_
+
+    def _chances(self, X: Any) -> NDArray[Any]:
+        chances = chances_of(self.ranker_, X)
+        return sums_by_label(self._pairs, chances, len(self.classes_)) if self.joint else chances
+
+    @property
+    def _pairs(self) -> Joint:
+        return Joint(self.pair_labels_, self.pair_sizes_)
 
     def _score_blocks(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
         if not self.batch or self._form in ONE_CLASS_A_ROW:
@@ -253,7 +264,7 @@ class MetricRanker(DecidingRanker):
         check_is_fitted(self)
         if self._form in ONE_CLASS_A_ROW:
             return np.asarray(self.ranker_.marginal_weights(X))
-        return chances_of(self.ranker_, self._check_rows(X))
+        return self._chances(self._check_rows(X))
 
     def predict(self, X: Any, budget: int | None = None) -> Any:
         """Return the chosen labels of each row, in the form Y had.
@@ -288,9 +299,15 @@ class MetricRanker(DecidingRanker):
                 )
         if self._form in ONE_CLASS_A_ROW:
             return self.ranker_.predict(X)
-        scores = self._label_scores(self._check_rows(X))
+        X = self._check_rows(X)
+        scores = self._label_scores(X)
         if isinstance(decision, FMeasure):
-            marks = best_f_sets(scores, self.beta, self.k or scores.shape[1])
+            n_labels = scores.shape[1]
+            most = self.k or n_labels
+            if self.joint:
+                marks = joint_f_sets(self.ranker_, self._pairs, X, n_labels, self.beta, most)
+            else:
+                marks = best_f_sets(scores, self.beta, most)
         elif budget is not None:
             marks = mark_within_budget(scores, self._k, budget)
         else:
