@@ -81,7 +81,8 @@ def top_features(
     For a linear ranker that is the coefficient: what the score gains as the feature rises by 1. For
     boosted stumps it is the largest change of the score, up or down, as the feature rises; for
     boosted trees, how much more their splits by it give on the right than on the left, each counted
-    with its share of the rows in training; for a label tree, what the score of a row of zeros gains
+    with its share of the rows in training (by categories, how much they differ, without a sign);
+    for a label tree, what the score of a row of zeros gains
     as the feature rises to 1.
 
     Parameters

@@ -15,7 +15,9 @@ from deltarank.core.balance import split_weights
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
 from deltarank.gradient_trees.booster import Booster, Weighed, hold_out, until_no_better
+from deltarank.gradient_trees.categories import categorical_mask
 from deltarank.gradient_trees.forest import Forest
+from deltarank.gradient_trees.kernels.routes import SET_BYTES
 from deltarank.gradient_trees.options import Options
 
 
@@ -63,6 +65,10 @@ class BoostedTreeRanker(StagedRanker):
         Share of the rows that each tree is grown from, drawn anew for each.
     feature_share : float, optional
         The same of features. None is 0.3, but at least ten features.
+    categorical_features : list, optional
+        Columns of X that hold categories, by number or by name in a data frame, or a mask of
+        all columns. In them categories are numbers 0, 1, ..., 255, as `OrdinalEncoder` gives
+        them, and NaN is a missing one. A split brings a set of categories to the left.
     early_stopping : int, optional
         Hold a tenth of the rows out, stop when this many trees in a row have not lowered their rank
         loss, and keep the trees up to the lowest.
@@ -82,7 +88,8 @@ class BoostedTreeRanker(StagedRanker):
         First node of each tree. A negative number ``~k`` stands for leaf k, here and in
         `children_`.
     features_, thresholds_, missing_left_ : arrays of shape (v,)
-        Of inner nodes: values up to the threshold go left; where missing ones go.
+        Of inner nodes: values up to the threshold go left, which is NaN at a node that asks for
+        categories; where missing values go.
     gains_ : array of shape (v,)
         What each split was worth.
     children_ : array of shape (v, 2)
@@ -91,12 +98,18 @@ class BoostedTreeRanker(StagedRanker):
         What a leaf adds to the score of every label.
     leaf_weights_ : array of shape (k,)
         Weight of the rows in training that fell into each leaf.
+    category_sets_ : array of shape (s, 32)
+        The categories that go left at each node that asks for them, one bit each, lowest first.
+    is_categorical_ : array of shape (d,)
+        Whether a feature holds categories.
     classes_ : array of shape (m,)
         Names of the labels.
 
     Notes
     -----
-    At each split missing values (NaN) go to the side where they gain more. Entries that a sparse X
+    At each split missing values (NaN) go to the side where they gain more, or that of most rows if
+    none was missing there. So do categories that no row in training had at that node; and whatever
+    else stands in a column of categories when rows are scored. Entries that a sparse X
     does not store are zeros, not missing. Cells of unknown labels (NaN in Y) have no gradient.
 
     See Also
@@ -115,6 +128,16 @@ class BoostedTreeRanker(StagedRanker):
            [3, 2]])
     >>> [scores.shape for scores in ranker.staged_decision_function(X[:2], at=[10, 20, 50])]
     [(2, 5), (2, 5), (2, 5)]
+
+    One split tells categories apart that no threshold could:
+
+    >>> colours = [[0], [1], [2], [3]] * 10
+    >>> Y = [{"dog"}, {"cat"}, {"dog"}, {"cat"}] * 10
+    >>> options = {"n_trees": 1, "max_leaves": 2, "min_child_weight": 1}
+    >>> BoostedTreeRanker(categorical_features=[0], **options).fit(colours, Y).score(colours, Y)
+    1.0
+    >>> BoostedTreeRanker(**options).fit(colours, Y).score(colours, Y)
+    0.75
     """
 
     rounds_parameter: ClassVar[str] = "n_trees"
@@ -136,6 +159,7 @@ class BoostedTreeRanker(StagedRanker):
         sketch_size: int = 15,
         row_share: float = 1.0,
         feature_share: float | None = None,
+        categorical_features: Any = None,
         early_stopping: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -154,6 +178,7 @@ class BoostedTreeRanker(StagedRanker):
         self.sketch_size = sketch_size
         self.row_share = row_share
         self.feature_share = feature_share
+        self.categorical_features = categorical_features
         self.early_stopping = early_stopping
         self.warm_start = warm_start
         self.random_state = random_state
@@ -217,6 +242,8 @@ class BoostedTreeRanker(StagedRanker):
             )
         before = self._last_fit()
         X = self._check_rows(X, fitting=True)
+        names = getattr(self, "feature_names_in_", None)
+        self.is_categorical_ = categorical_mask(self.categorical_features, X.shape[1], names)
         targets = self._check_labels(y, X.shape[0])
         weights = training_weights(targets, y, self.weight, sample_weight, self.balance)
         counted = weights > 0
@@ -238,7 +265,13 @@ class BoostedTreeRanker(StagedRanker):
 
     def _weighed(self, X: Any, labels: Any, weights: Any) -> Weighed:
         weights, costs = split_weights(labels, weights, self.balance)
-        return Weighed(X, labels, weights, self.positive_cost * costs * np.ones(len(weights)))
+        return Weighed(
+            X,
+            self.is_categorical_,
+            labels,
+            weights,
+            self.positive_cost * costs * np.ones(len(weights)),
+        )
 
     def _stages(self, booster: Booster, stages: list[int], n_before: int) -> Iterator[list[Forest]]:
         """Yield the trees of each stage beyond those of the one before."""
@@ -278,6 +311,10 @@ class BoostedTreeRanker(StagedRanker):
                 f"warm_start=True goes on from a fit of {before.n_features_in_} features, so X "
                 f"must have as many; got {self.n_features_in_}{way_out}"
             )
+        if (before.is_categorical_ != self.is_categorical_).any():
+            raise ValueError(
+                f"warm_start=True needs the categorical_features of the last fit{way_out}"
+            )
         if before.classes_.tolist() != self.classes_.tolist() or before._form != self._form:
             raise ValueError(f"warm_start=True needs the labels of the last fit in Y{way_out}")
         scores = np.tile(before.base_, (X.shape[0], 1))
@@ -293,7 +330,10 @@ class BoostedTreeRanker(StagedRanker):
             setattr(self, f"{name}_", array)
 
     def _restored(self) -> None:
-        """Check what was read from a file: kernels trust it."""
+        """Check what was read from a file, which may know no categories: kernels trust it."""
+        if not hasattr(self, "category_sets_"):
+            self.category_sets_ = np.zeros((0, SET_BYTES), np.int8)
+            self.is_categorical_ = np.zeros(self.n_features_in_, bool)
         self._forest.check()
 
     def _staged(self, X: Any, stages: list[int]) -> Iterator[NDArray[np.float64]]:

@@ -126,7 +126,10 @@ STORED = {
             "values_": "f km",
             "leaf_weights_": "f k",
             "constants_": "f m",
+            "category_sets_": "i sw",
+            "is_categorical_": "b d",
         },
+        optional=("category_sets_", "is_categorical_"),  # older files have none
         not_finite=("thresholds_", "constants_"),
         feature_numbers=("features_",),
     ),
