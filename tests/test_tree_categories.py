@@ -26,14 +26,15 @@ SAMPLE_WEIGHT = RNG.exponential(size=N) + 0.1
 W = instance_weights(Y) * SAMPLE_WEIGHT
 W /= np.average(instance_weights(Y)[W > 0], weights=SAMPLE_WEIGHT[W > 0])
 COUNTED = W > 0
-FEW = {"max_leaves": 6, "min_child_weight": 3.0, "learning_rate": 0.3}
+LIMITS = {"max_leaves": 6, "min_child_weight": 3.0, "learning_rate": 0.3}
+FEW = {**LIMITS, "linear_scores": False}
 CATEGORIES = {"categorical_features": [0, 2]}
 
 
 @pytest.mark.parametrize("data", [X, HOLES], ids=["whole", "missing"])
 def test_ten_rounds_are_as_written_down(data):
     ranker = BoostedTreeRanker(n_trees=10, **CATEGORIES, **FEW).fit(data, Y, SAMPLE_WEIGHT)
-    slow = slow_trees.Trees(data[COUNTED], Y[COUNTED], W[COUNTED], categorical=(0, 2), **FEW)
+    slow = slow_trees.Trees(data[COUNTED], Y[COUNTED], W[COUNTED], categorical=(0, 2), **LIMITS)
     for stage, scores in enumerate(ranker.staged_decision_function(data[COUNTED]), 1):
         slow.round()
         assert_allclose(scores, slow.scores, atol=1e-10, err_msg=f"round {stage}")
@@ -169,9 +170,8 @@ def test_stages_keep_their_sets():
 
 
 def test_categories_add_their_shapley_values():
-    ranker = BoostedTreeRanker(n_trees=3, max_leaves=8, min_child_weight=1.0, **CATEGORIES).fit(
-        HOLES, Y
-    )
+    options = {"n_trees": 3, "max_leaves": 8, "min_child_weight": 1.0, "linear_scores": False}
+    ranker = BoostedTreeRanker(**CATEGORIES, **options).fit(HOLES, Y)
     row, n = np.array([4.0, 0.3, np.nan]), 3
 
     def below(node):

@@ -14,6 +14,7 @@ from deltarank.boosting.places import cell_type
 from deltarank.boosting.values import Values, by_columns, each_feature
 from deltarank.core.labels import LabelSets
 from deltarank.core.memory import require
+from deltarank.core.progress import progress
 from deltarank.core.splits import LabelStratifiedKFold
 from deltarank.core.threads import n_threads
 from deltarank.gradient_trees.categories import code_thresholds
@@ -124,6 +125,25 @@ class Booster:
             tree, values = self._rounds.next(rows, others, features)
             kept = values[:, : self.n_labels].astype(self._rounds.scores.dtype)
             yield Forest.of_tree(tree, kept, self.bins, self.cells.weights)
+
+    def stages(
+        self, stages: list[int], n_before: int, patience: int | None
+    ) -> Iterator[list[Forest]]:
+        """Yield the trees of each stage beyond those of the one before."""
+        trees, done_before = self.trees(), n_before
+        for stage in stages:
+            n_more = max(stage - done_before, 0)
+            # The step ends before the stage is handed out: other fits may take their turn then.
+            with progress("boosting", n_more) as done:
+                if patience is not None:
+                    made = until_no_better(self, trees, n_more, patience, done)
+                else:
+                    made = []
+                    for k in range(n_more):
+                        made.append(next(trees))
+                        done(k + 1)
+            yield made
+            done_before = max(stage, done_before)
 
     @property
     def _feature_share(self) -> float:

@@ -104,7 +104,7 @@ class Forest(NamedTuple):
         parts["category_sets"] = self.category_sets[:n_sets]
         return Forest(roots=self.roots[:n_trees], children=self.children[:nodes], **parts)
 
-    def check(self) -> None:
+    def check(self, n_features: int) -> None:
         """Refuse arrays that are not those of trees: kernels trust them."""
         n_nodes, n_leaves = len(self.features), len(self.values)
         numbers = np.arange(n_nodes)[:, None]
@@ -113,6 +113,8 @@ class Forest(NamedTuple):
         within = (self.children < n_nodes) & (self.roots < n_nodes).all()
         if not (right & within).all() or not (~self.roots[self.roots < 0] < n_leaves).all():
             raise ValueError("children_ and roots_ are not those of trees")
+        if not ((self.features >= 0) & (self.features < n_features)).all():
+            raise ValueError(f"features_ must be numbers of features, below {n_features}")
         if self.category_sets.shape != (np.isnan(self.thresholds).sum(), SET_BYTES):
             raise ValueError("category_sets_ are not those of the nodes that ask for categories")
 

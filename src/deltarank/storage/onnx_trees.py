@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from deltarank.gradient_trees.boosted_trees import BoostedTreeRanker
 from deltarank.gradient_trees.forest import Forest
+from deltarank.gradient_trees.linear_scores import LARGEST
 from deltarank.storage.onnx_graph import Graph, not_above
 
 # Trees whose values are gathered and added at a time: a row takes as many times the labels.
@@ -24,6 +25,7 @@ def forest_scores(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
     values = np.where(fitted, ranker.values_, 0)
     table = graph.constant(values, min(values.dtype, graph.dtype))
     firsts = _first_leaves(ranker._forest)
+    rows = _beside(graph, rows, ranker)
     within = graph.trees(rows, ranker.n_trees_, **_nodes(ranker._forest, firsts, graph.dtype))
     leaves = graph.add("Add", graph.cast(within, np.int64), graph.constant(firsts, np.int64))
     axis = graph.constant([1], np.int64)
@@ -33,6 +35,22 @@ def forest_scores(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
         leaf_values = graph.cast(graph.add("Gather", table, some), graph.dtype)
         scores = graph.add("Add", scores, graph.add("ReduceSum", leaf_values, axis, keepdims=0))
     return scores
+
+
+def _beside(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
+    """Return rows with linear scores beside them, rounded as the ranker rounds them."""
+    linear = ranker._linear
+    if not len(linear.coef):
+        return rows
+    wide = graph.cast(rows, np.float64)
+    means = graph.constant(linear.means, np.float64)
+    filled = graph.add("Where", graph.add("IsNaN", wide), means, wide)
+    coef = linear.coef * linear.factors
+    shift = linear.intercept - coef @ linear.means
+    scores = graph.affine(filled, coef.T, shift, np.float64)
+    ends = (graph.constant(end, np.float64) for end in (-LARGEST, LARGEST))
+    scores = graph.cast(graph.add("Clip", scores, *ends), np.float32)
+    return graph.add("Concat", rows, graph.cast(scores, graph.dtype), axis=1)
 
 
 def _first_leaves(forest: Forest) -> NDArray[np.int64]:

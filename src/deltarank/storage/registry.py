@@ -128,10 +128,20 @@ STORED = {
             "constants_": "f m",
             "category_sets_": "i sw",
             "is_categorical_": "b d",
+            "linear_coef_": "f ud",
+            "linear_intercept_": "f u",
+            "linear_means_": "f d",
+            "linear_factors_": "f d",
         },
-        optional=("category_sets_", "is_categorical_"),  # older files have none
+        optional=(  # older files have none
+            "category_sets_",
+            "is_categorical_",
+            "linear_coef_",
+            "linear_intercept_",
+            "linear_means_",
+            "linear_factors_",
+        ),
         not_finite=("thresholds_", "constants_"),
-        feature_numbers=("features_",),
     ),
     "PairwiseRanker": Stored(
         "deltarank.rankers",
