@@ -14,7 +14,7 @@ from deltarank.base.ranker import constant_scores
 from deltarank.core.labels import LabelSets, label_sets
 from deltarank.core.losses import LOSSES
 from deltarank.core.splits import LabelStratifiedKFold
-from deltarank.linear.fit import Options, fit
+from deltarank.linear.fit import Options, fit, solve_path
 from deltarank.linear.objective import Objective
 from deltarank.linear.rows.local import LocalRows
 
@@ -25,7 +25,7 @@ FOLDS = 5
 # Inverses of the penalty's strength, ascending: tried while the rows held out gain.
 CS = (0.01, 0.1, 1.0, 10.0)
 # To what share of their least values the objectives are brought, and by how many passes at most.
-TOLERANCE, MOST_PASSES = 1e-5, 200
+OPTIONS = Options(tol=1e-5, max_iter=200)
 # Scores of no more labels than this, the most frequent: each costs as much as a feature.
 MOST_SCORES = 128
 # Wider rows get none: coefficients would take more room than trees.
@@ -121,30 +121,29 @@ def fit_scores(
         rows = (rows - means) * factors
     some = label_sets(labels.to_matrix()[:, wanted])
 
-    def fitted(C: float, weights: Floats) -> LinearScores:
-        placed = LocalRows(rows, some, weights, loss=LOSSES["logistic"])
-        found = fit(Objective(placed, C=C), Options(TOLERANCE, MOST_PASSES))
-        coef, intercept = found.coef.astype(np.float64), found.intercept.astype(np.float64)
+    objective = Objective(LocalRows(rows, some, weights, loss=LOSSES["logistic"]), C=CS[0])
+
+    def in_units(coef: Floats, intercept: Floats) -> LinearScores:
+        coef, intercept = coef.astype(np.float64), intercept.astype(np.float64)
         if sparse.issparse(X):
             intercept = intercept + coef @ (means * factors)
         return LinearScores(coef, intercept, means, factors)
 
     folds = LabelStratifiedKFold(FOLDS, random_state=seed).folds(labels.to_csr())
-
-    def held_out(C: float) -> NDArray[np.float32]:
-        scores = np.empty((labels.n_rows, len(wanted)), np.float32)
+    best, scores, least = CS[0], None, np.inf
+    path = solve_path(objective.with_folds(folds), np.array(CS), OPTIONS)
+    for C, (current, solution) in zip(CS, path, strict=False):
+        coef, intercept = current.to_features(solution.point)
+        held_out = np.empty((labels.n_rows, len(wanted)), np.float32)
         for fold in range(FOLDS):
             out = folds == fold
-            scores[out] = fitted(C, np.where(out, 0.0, weights)).of(X[out])
-        return scores
-
-    best, scores, least = CS[0], None, np.inf
-    for C, more in ((C, held_out(C)) for C in CS):
-        loss = _loss(some, weights, more)
+            held_out[out] = in_units(coef[fold::FOLDS], intercept[fold::FOLDS]).of(X[out])
+        loss = _loss(some, weights, held_out)
         if loss >= least:
             break
-        best, scores, least = C, more, loss
-    return fitted(best, weights), scores
+        best, scores, least = C, held_out, loss
+    whole = fit(objective.with_C(best), OPTIONS)
+    return in_units(whole.coef, whole.intercept), scores
 
 
 def _loss(labels: LabelSets, weights: Floats, scores: NDArray[np.float32]) -> float:
