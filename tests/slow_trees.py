@@ -21,7 +21,10 @@ STARTS = {
 
 
 def goes_left(column, threshold, missing_left):
-    """Which rows go left."""
+    """Which rows go left; in place of a threshold, (left, seen) are sets of categories."""
+    if isinstance(threshold, tuple):
+        left, seen = threshold
+        return np.array([value in left or (value not in seen and missing_left) for value in column])
     return np.where(np.isnan(column), missing_left, column <= threshold)
 
 
@@ -29,8 +32,8 @@ class Trees:
     """Rounds of boosting; `trees` are nested tuples, leaves are arrays of values."""
 
     def __init__(self, X, Y, w, *, loss="logistic", cost=1.0, learning_rate=0.1, max_leaves=31,
-                 min_child_weight=5.0, l2=1.0, power=0.25, draw=None):  # fmt: skip
-        self.X, self.power, self.draw = X, power, draw
+                 min_child_weight=5.0, l2=1.0, power=0.25, draw=None, categorical=()):  # fmt: skip
+        self.X, self.power, self.draw, self.categorical = X, power, draw, categorical
         self.signs = np.where(np.isnan(Y), 0.0, 2 * np.nan_to_num(Y) - 1)
         self.weights = w[:, None] * np.where(self.signs > 0, cost, np.abs(self.signs))
         self.w, self.loss, self.rate = w, loss, learning_rate
@@ -85,6 +88,11 @@ class Trees:
         best, found = -np.inf, None
         for feature in range(self.X.shape[1]):
             column = self.X[rows, feature]
+            if feature in self.categorical:
+                gain, *question = self.best_set(column, sketch[rows], curvature[rows])
+                if gain > best + 1e-10:
+                    best, found = gain, (feature, *question)
+                continue
             missing = np.isnan(column)
             values = np.unique(self.X[~np.isnan(self.X[:, feature]), feature])
             cuts = [*((values[:-1] + values[1:]) / 2), np.inf]
@@ -99,6 +107,49 @@ class Trees:
                         way = sides[0] >= sides[1] if missing_left is None else missing_left
                         best, found = gain, (feature, cut, bool(way))
         return best, found
+
+    def best_set(self, column, sketch, curvature):
+        """The gain and question of the best split of categories that the search should meet."""
+        missing = np.isnan(column)
+        seen = np.unique(column[~missing])
+        if not len(seen) or len(seen) + missing.any() < 2:
+            return -np.inf, None, None
+        G = np.array([sketch[column == c].sum(axis=0) for c in seen])
+        H = np.array([curvature[column == c].sum() for c in seen])
+        means = G / H[:, None]
+        gaps = np.sqrt(H)[:, None] * (means - sketch.sum(axis=0) / curvature.sum())
+        covariance = gaps.T @ gaps
+        start = gaps[np.argmax(np.square(gaps).sum(axis=1))]
+        direction = np.linalg.matrix_power(covariance / np.trace(covariance), 20) @ start
+
+        def worth(some):
+            return (sketch[some].sum(axis=0) ** 2).sum() / (curvature[some].sum() + self.l2)
+
+        everything = np.ones(len(column), bool)
+        best, found = -np.inf, (None, None)
+        for _ in range(10):
+            order = seen[np.argsort(means @ direction, kind="stable")]
+            better = False
+            for missing_left in (False, True) if missing.any() else (None,):
+                for n_left in range(1, len(seen) + 1):
+                    left = np.isin(column, order[:n_left]) | (missing & bool(missing_left))
+                    sides = curvature[left].sum(), curvature[~left].sum()
+                    if min(sides) < self.least or left.all():
+                        continue
+                    gain = worth(left) + worth(~left) - worth(everything)
+                    if gain > best + 1e-10:
+                        way = sides[0] >= sides[1] if missing_left is None else missing_left
+                        best, found, better = (
+                            gain,
+                            ((set(order[:n_left]), set(seen)), bool(way)),
+                            True,
+                        )
+                        halves = left
+            if not better:
+                break
+            direction = sketch[~halves].sum(axis=0) / curvature[~halves].sum()
+            direction -= sketch[halves].sum(axis=0) / curvature[halves].sum()
+        return best, *found
 
     def score(self, X):
         """Scores of other rows, one by one."""

@@ -38,7 +38,8 @@ W = instance_weights(Y) * SAMPLE_WEIGHT
 # As training weighs them: of mean 1 over the rows with a pair.
 W /= np.average(instance_weights(Y)[W > 0], weights=SAMPLE_WEIGHT[W > 0])
 COUNTED = W > 0
-FEW = {"max_leaves": 6, "min_child_weight": 3.0, "learning_rate": 0.3}
+LIMITS = {"max_leaves": 6, "min_child_weight": 3.0, "learning_rate": 0.3}
+FEW = {**LIMITS, "linear_scores": False}
 LOSS_NAMES = list(slow_trees.STARTS)
 DRAWN_SO_FAR = RNG.bit_generator.state
 
@@ -53,7 +54,7 @@ def the_same_draws_in_any_order():
 @pytest.mark.parametrize("loss", LOSS_NAMES)
 def test_ten_rounds_are_as_defined(loss, data):
     ranker = BoostedTreeRanker(n_trees=10, loss=loss, **FEW).fit(data, Y, SAMPLE_WEIGHT)
-    slow = slow_trees.Trees(data[COUNTED], Y[COUNTED], W[COUNTED], loss=loss, **FEW)
+    slow = slow_trees.Trees(data[COUNTED], Y[COUNTED], W[COUNTED], loss=loss, **LIMITS)
     for stage, scores in enumerate(ranker.staged_decision_function(data[COUNTED]), 1):
         slow.round()
         assert_allclose(scores, slow.scores, atol=1e-10, err_msg=f"round {stage}")
@@ -68,7 +69,7 @@ def test_unknown_labels_are_cells_without_gradient(cost):
     ranker = BoostedTreeRanker(n_trees=10, positive_cost=cost, weight=lambda _: W, **FEW)
     ranker.fit(X, UNKNOWN)
     slow = slow_trees.Trees(
-        X[COUNTED], UNKNOWN[COUNTED], W[COUNTED] / W[COUNTED].mean(), cost=cost, **FEW
+        X[COUNTED], UNKNOWN[COUNTED], W[COUNTED] / W[COUNTED].mean(), cost=cost, **LIMITS
     )
     for _ in range(10):
         slow.round()
@@ -80,6 +81,7 @@ def test_a_balance_is_a_cost_of_relevant_cells_where_rows_have_as_many_labels():
     two[np.arange(N)[:, None], np.argsort(-(X @ RNG.normal(size=(4, M))), axis=1)[:, :2]] = 1
     # Without a penalty nothing but the ratio of the cells' weights counts.
     options = {"n_trees": 5, "max_leaves": 4, "l2": 1e-12, "min_child_weight": 1e-9}
+    options["linear_scores"] = False
     balanced = BoostedTreeRanker(balance=0.5, **options).fit(X, two, SAMPLE_WEIGHT)
     costly = BoostedTreeRanker(positive_cost=(3 / 2) ** 0.5, **options).fit(X, two, SAMPLE_WEIGHT)
     assert_allclose(balanced.decision_function(X), costly.decision_function(X), atol=1e-8)
@@ -91,14 +93,12 @@ def test_splits_of_many_labels_are_found_on_a_sketch():
     many = np.tile(Y, 5)[:, :20].copy()
     flipped = RNG.random(many.shape) < 0.2
     many[flipped] = 1 - many[flipped]
-    options = {"sketch_size": 4, **FEW}
     ranker = BoostedTreeRanker(
-        n_trees=10, weight="uniform", random_state=np.random.default_rng(7), **options
+        n_trees=10, weight="uniform", sketch_size=4, random_state=np.random.default_rng(7), **FEW
     ).fit(X, many)
-    options.pop("sketch_size")
     generator = np.random.default_rng(7)
     slow = slow_trees.Trees(
-        X, many, np.ones(N), draw=lambda: generator.standard_normal((20, 4)) / 2, **options
+        X, many, np.ones(N), draw=lambda: generator.standard_normal((20, 4)) / 2, **LIMITS
     )
     for _ in range(10):
         slow.round()
@@ -280,6 +280,7 @@ def test_importances_are_shares_of_the_gains():
         ({"loss": "hinge"}, "unknown loss 'hinge'; choose one of exponential, logistic"),
         ({"positive_cost": 0}, "positive_cost must be positive"),
         ({"balance": 2}, "balance must be a number from 0 to 1"),
+        ({"linear_scores": "yes"}, "linear_scores must be True or False; got 'yes'"),
         ({"early_stopping": 0}, "early_stopping must be a positive integer"),
     ],
 )
@@ -328,7 +329,8 @@ def weight_below(ranker, node):
 
 
 def test_features_add_their_shapley_values():
-    ranker = BoostedTreeRanker(n_trees=3, max_leaves=8, min_child_weight=1.0).fit(HOLES, Y)
+    options = {"n_trees": 3, "max_leaves": 8, "min_child_weight": 1.0, "linear_scores": False}
+    ranker = BoostedTreeRanker(**options).fit(HOLES, Y)
     row, n = HOLES[np.isnan(HOLES).any(axis=1)][0], HOLES.shape[1]
     orders = list(permutations(range(n)))
     wanted = np.zeros((2, n))

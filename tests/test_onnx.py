@@ -107,6 +107,21 @@ def test_missing_values_take_their_own_branch(rows, tmp_path, name):
     assert_same_ranking(ranker, tmp_path / "r.onnx", X)
 
 
+@pytest.mark.parametrize("double", [False, True])
+def test_sets_of_categories_are_asked_for_one_by_one(rows, tmp_path, double):
+    generator = np.random.default_rng(3)
+    X = np.column_stack([generator.integers(0, 12, 300), rows[0][:, :2]])
+    X[generator.random(300) < 0.1, 0] = np.nan
+    effects = generator.normal(size=(13, 5))
+    Y = (effects[np.nan_to_num(X[:, 0], nan=12).astype(int)] + X[:, 1:2] > 0).astype(int)
+    ranker = BoostedTreeRanker(n_trees=20, categorical_features=[0], random_state=0).fit(X, Y)
+    assert np.isnan(ranker.thresholds_).sum() > 20
+    assert (~np.isnan(ranker.thresholds_)).sum() > 20
+    export_onnx(ranker, tmp_path / "r.onnx", double=double)
+    X[:6, 0] = [np.nan, -1, 2.5, 40, 300, 1e9]
+    assert_same_ranking(ranker, tmp_path / "r.onnx", X, close=1e-11 if double else 1e-5)
+
+
 @pytest.mark.parametrize("name", RANKERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_vector_of_classes_is_ranked_too(rows, tmp_path, name, n_classes):

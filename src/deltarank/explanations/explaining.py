@@ -35,7 +35,9 @@ def explain(
     mean slope of the scores on the line from a row of zeros to this one. For boosted trees it adds
     its Shapley value: what knowing it changes, in the mean over all orders in which the features
     could become known, where a row whose feature is not known goes both ways, in the shares of the
-    rows in training. Together with the intercept that is the difference of the scores, whole.
+    rows in training; what a linear score among their features adds, the features it is made of
+    share by the size of their parts in it. Together with the intercept that is the difference of
+    the scores, whole.
 
     Parameters
     ----------
@@ -81,7 +83,8 @@ def top_features(
     For a linear ranker that is the coefficient: what the score gains as the feature rises by 1. For
     boosted stumps it is the largest change of the score, up or down, as the feature rises; for
     boosted trees, how much more their splits by it give on the right than on the left, each counted
-    with its share of the rows in training; for a label tree, what the score of a row of zeros gains
+    with its share of the rows in training (by categories, how much they differ, without a sign);
+    for a label tree, what the score of a row of zeros gains
     as the feature rises to 1.
 
     Parameters
@@ -282,14 +285,17 @@ def _forest_score(ranker: BoostedTreeRanker, row: Floats, column: int) -> tuple[
     constant = float(ranker.constants_[column])
     if not np.isnan(constant):
         return np.zeros(len(row)), constant
-    added, mean = contributions(ranker._forest, row, column)
-    return added, float(ranker.base_[column]) + mean
+    linear = ranker._linear
+    added, mean = contributions(ranker._forest, linear.beside(row[None])[0], column)
+    return linear.shared_out(added, row), float(ranker.base_[column]) + mean
 
 
 def _forest_effects(ranker: BoostedTreeRanker, column: int) -> Floats:
     if not np.isnan(ranker.constants_[column]):
         return np.zeros(ranker.n_features_in_)
-    return effects(ranker._forest, column, ranker.n_features_in_)
+    linear = ranker._linear
+    n_inputs = ranker.n_features_in_ + len(linear.coef)
+    return linear.spread(effects(ranker._forest, column, n_inputs), signed=True)
 
 
 _KINDS: dict[type[Any], _Kind] = {

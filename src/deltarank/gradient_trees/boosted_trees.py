@@ -12,10 +12,13 @@ from deltarank.base.parameters import positive_integer, positive_number, unit_nu
 from deltarank.base.ranker import training_weights
 from deltarank.base.staged import StagedRanker
 from deltarank.core.balance import split_weights
-from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
-from deltarank.gradient_trees.booster import Booster, Weighed, hold_out, until_no_better
+from deltarank.gradient_trees.booster import Booster, Weighed, hold_out
+from deltarank.gradient_trees.categories import categorical_mask
 from deltarank.gradient_trees.forest import Forest
+from deltarank.gradient_trees.kernels.routes import SET_BYTES
+from deltarank.gradient_trees.last_fit import check_inputs, last_fit
+from deltarank.gradient_trees.linear_scores import LinearScores, fit_scores
 from deltarank.gradient_trees.options import Options
 
 
@@ -63,6 +66,14 @@ class BoostedTreeRanker(StagedRanker):
         Share of the rows that each tree is grown from, drawn anew for each.
     feature_share : float, optional
         The same of features. None is 0.3, but at least ten features.
+    categorical_features : list, optional
+        Columns of X that hold categories, by number or by name in a data frame, or a mask of
+        all columns. In them categories are numbers 0, 1, ..., 255, as `OrdinalEncoder` gives
+        them, and NaN is a missing one. A split brings a set of categories to the left.
+    linear_scores : bool
+        Let trees split by the scores of a weighted logistic regression too, one for each label, of
+        the 128 most frequent at most. Training rows get them from fits without their fold. Of
+        fewer than 10 rows, or of more than 50,000 features, there are none.
     early_stopping : int, optional
         Hold a tenth of the rows out, stop when this many trees in a row have not lowered their rank
         loss, and keep the trees up to the lowest.
@@ -82,7 +93,8 @@ class BoostedTreeRanker(StagedRanker):
         First node of each tree. A negative number ``~k`` stands for leaf k, here and in
         `children_`.
     features_, thresholds_, missing_left_ : arrays of shape (v,)
-        Of inner nodes: values up to the threshold go left; where missing ones go.
+        Of inner nodes: values up to the threshold go left, which is NaN at a node that asks for
+        categories; where missing values go.
     gains_ : array of shape (v,)
         What each split was worth.
     children_ : array of shape (v, 2)
@@ -91,12 +103,22 @@ class BoostedTreeRanker(StagedRanker):
         What a leaf adds to the score of every label.
     leaf_weights_ : array of shape (k,)
         Weight of the rows in training that fell into each leaf.
+    category_sets_ : array of shape (s, 32)
+        The categories that go left at each node that asks for them, one bit each, lowest first.
+    is_categorical_ : array of shape (d,)
+        Whether a feature holds categories.
+    linear_coef_, linear_intercept_ : arrays of shape (k, d) and (k,)
+        Linear scores, features d, d + 1, ... of the trees; k is 0 where there are none.
+    linear_means_, linear_factors_ : arrays of shape (d,)
+        What these fill missing features with and subtract from all, and then multiply by.
     classes_ : array of shape (m,)
         Names of the labels.
 
     Notes
     -----
-    At each split missing values (NaN) go to the side where they gain more. Entries that a sparse X
+    At each split missing values (NaN) go to the side where they gain more, or that of most rows if
+    none was missing there. So do categories that no row in training had at that node; and whatever
+    else stands in a column of categories when rows are scored. Entries that a sparse X
     does not store are zeros, not missing. Cells of unknown labels (NaN in Y) have no gradient.
 
     See Also
@@ -115,6 +137,16 @@ class BoostedTreeRanker(StagedRanker):
            [3, 2]])
     >>> [scores.shape for scores in ranker.staged_decision_function(X[:2], at=[10, 20, 50])]
     [(2, 5), (2, 5), (2, 5)]
+
+    One split tells categories apart that no threshold could:
+
+    >>> colours = [[0], [1], [2], [3]] * 10
+    >>> Y = [{"dog"}, {"cat"}, {"dog"}, {"cat"}] * 10
+    >>> options = {"n_trees": 1, "max_leaves": 2, "min_child_weight": 1}
+    >>> BoostedTreeRanker(categorical_features=[0], **options).fit(colours, Y).score(colours, Y)
+    1.0
+    >>> BoostedTreeRanker(**options).fit(colours, Y).score(colours, Y)
+    0.75
     """
 
     rounds_parameter: ClassVar[str] = "n_trees"
@@ -136,6 +168,8 @@ class BoostedTreeRanker(StagedRanker):
         sketch_size: int = 15,
         row_share: float = 1.0,
         feature_share: float | None = None,
+        categorical_features: Any = None,
+        linear_scores: bool = True,
         early_stopping: int | None = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -154,6 +188,8 @@ class BoostedTreeRanker(StagedRanker):
         self.sketch_size = sketch_size
         self.row_share = row_share
         self.feature_share = feature_share
+        self.categorical_features = categorical_features
+        self.linear_scores = linear_scores
         self.early_stopping = early_stopping
         self.warm_start = warm_start
         self.random_state = random_state
@@ -188,6 +224,8 @@ class BoostedTreeRanker(StagedRanker):
     def feature_importances_(self) -> NDArray[np.float64]:
         """What the splits by each feature were worth, as shares of all.
 
+        Of splits by a linear score each feature has a share, as its coefficient is large.
+
         Examples
         --------
         >>> from deltarank import BoostedTreeRanker
@@ -197,7 +235,9 @@ class BoostedTreeRanker(StagedRanker):
         >>> ranker.feature_importances_
         array([1., 0.])
         """
-        sums = np.bincount(self.features_, weights=self.gains_, minlength=self.n_features_in_)
+        n_inputs = self.n_features_in_ + len(self.linear_coef_)
+        gains = np.bincount(self.features_, weights=self.gains_, minlength=n_inputs)
+        sums = self._linear.spread(gains.astype(np.float64))
         return np.asarray(sums / max(sums.sum(), 1e-300))
 
     def _check_numbers(self) -> None:
@@ -207,6 +247,8 @@ class BoostedTreeRanker(StagedRanker):
             positive_integer(self.early_stopping, "early_stopping")
         positive_number(self.positive_cost, "positive_cost")
         unit_number(self.balance, "balance")
+        if not isinstance(self.linear_scores, bool | np.bool_):
+            raise ValueError(f"linear_scores must be True or False; got {self.linear_scores!r}")
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, stages: list[int]) -> Iterator[None]:
         """Check and weigh the rows, and boost those that count."""
@@ -215,22 +257,27 @@ class BoostedTreeRanker(StagedRanker):
                 "early_stopping chooses the number of trees, so there are no stages to fit; use "
                 "early_stopping=None"
             )
-        before = self._last_fit()
+        before = last_fit(self)
         X = self._check_rows(X, fitting=True)
+        names = getattr(self, "feature_names_in_", None)
+        self.is_categorical_ = categorical_mask(self.categorical_features, X.shape[1], names)
         targets = self._check_labels(y, X.shape[0])
         weights = training_weights(targets, y, self.weight, sample_weight, self.balance)
         counted = weights > 0
-        data = self._weighed(X[counted], targets.labels.take(counted), weights[counted])
+        labels, weights = targets.labels.take(counted), weights[counted]
         generator = _generator(self.random_state)
+        X = self._with_scores(X[counted], labels, weights, before, generator)
+        data = self._weighed(X, labels, weights)
         held_out = None if self.early_stopping is None else hold_out(data.labels, generator)
         last, forests = None, []
         if before is not None:
-            last, forests = self._go_on(before, data.X), [before._forest]
+            last, forests = (before.base_, before._sums(data.X)), [before._forest]
         n_before = 0 if before is None else before.n_trees_
         n_more = self.n_trees - n_before
         booster = Booster(data, Options.of(self), n_more, held_out, generator, last)
         self.base_, self.constants_ = booster.base, booster.constants
-        for stage, more in zip(stages, self._stages(booster, stages, n_before), strict=True):
+        made = booster.stages(stages, n_before, self.early_stopping)
+        for stage, more in zip(stages, made, strict=True):
             forests.extend(more)
             forests = [Forest.joined(forests)]
             self._keep(forests[0].of_first(min(stage, len(forests[0].roots))))
@@ -238,51 +285,35 @@ class BoostedTreeRanker(StagedRanker):
 
     def _weighed(self, X: Any, labels: Any, weights: Any) -> Weighed:
         weights, costs = split_weights(labels, weights, self.balance)
-        return Weighed(X, labels, weights, self.positive_cost * costs * np.ones(len(weights)))
+        return Weighed(
+            X,
+            np.append(self.is_categorical_, np.zeros(X.shape[1] - self.n_features_in_, bool)),
+            labels,
+            weights,
+            self.positive_cost * costs * np.ones(len(weights)),
+        )
 
-    def _stages(self, booster: Booster, stages: list[int], n_before: int) -> Iterator[list[Forest]]:
-        """Yield the trees of each stage beyond those of the one before."""
-        trees, done_before = booster.trees(), n_before
-        for stage in stages:
-            n_more = max(stage - done_before, 0)
-            # The step ends before the stage is handed out: other fits may take their turn then.
-            with progress("boosting", n_more) as done:
-                if self.early_stopping is not None:
-                    made = until_no_better(booster, trees, n_more, self.early_stopping, done)
-                else:
-                    made = []
-                    for k in range(n_more):
-                        made.append(next(trees))
-                        done(k + 1)
-            yield made
-            done_before = max(stage, done_before)
+    def _with_scores(
+        self, X: Any, labels: Any, weights: Any, before: "BoostedTreeRanker | None", generator: Any
+    ) -> Any:
+        """Return training rows with linear scores beside their features, and keep what gives them.
 
-    def _last_fit(self) -> "BoostedTreeRanker | None":
-        """Return the ranker as the last fit left it, to go on from; None if there is none."""
-        if not self.warm_start or not hasattr(self, "roots_"):
-            return None
-        if self.n_trees_ > self.n_trees:
-            raise ValueError(
-                f"warm_start=True keeps the {self.n_trees_} trees of the last fit, so n_trees must "
-                f"be at least as many; got {self.n_trees}"
-            )
-        before = type(self)(**self.get_params(deep=False))
-        before.__dict__.update(vars(self))
-        return before
+        A warm start keeps those that its trees ask for.
+        """
+        linear, scores = LinearScores.none(X.shape[1]), None
+        if before is not None:
+            check_inputs(self, before)
+            linear = before._linear
+        elif self.linear_scores:
+            seed = int(generator.integers(2**31))
+            linear, scores = fit_scores(X, labels, weights, self.is_categorical_, seed)
+        for name, array in linear._asdict().items():
+            setattr(self, f"linear_{name}_", array)
+        return linear.beside(X, scores)
 
-    def _go_on(self, before: "BoostedTreeRanker", X: Any) -> tuple[Any, Any]:
-        """Return base and scores of the last fit, once it is sure that they are of this one."""
-        way_out = "; fit a new ranker, or use warm_start=False"
-        if before.n_features_in_ != self.n_features_in_:
-            raise ValueError(
-                f"warm_start=True goes on from a fit of {before.n_features_in_} features, so X "
-                f"must have as many; got {self.n_features_in_}{way_out}"
-            )
-        if before.classes_.tolist() != self.classes_.tolist() or before._form != self._form:
-            raise ValueError(f"warm_start=True needs the labels of the last fit in Y{way_out}")
-        scores = np.tile(before.base_, (X.shape[0], 1))
-        before._forest.add_scores(X, scores)
-        return before.base_, scores
+    @property
+    def _linear(self) -> LinearScores:
+        return LinearScores(*(getattr(self, f"linear_{name}_") for name in LinearScores._fields))
 
     @property
     def _forest(self) -> Forest:
@@ -293,10 +324,17 @@ class BoostedTreeRanker(StagedRanker):
             setattr(self, f"{name}_", array)
 
     def _restored(self) -> None:
-        """Check what was read from a file: kernels trust it."""
-        self._forest.check()
+        """Check what was read from a file, which may know no categories: kernels trust it."""
+        if not hasattr(self, "category_sets_"):
+            self.category_sets_ = np.zeros((0, SET_BYTES), np.int8)
+            self.is_categorical_ = np.zeros(self.n_features_in_, bool)
+        if not hasattr(self, "linear_coef_"):
+            for name, array in LinearScores.none(self.n_features_in_)._asdict().items():
+                setattr(self, f"linear_{name}_", array)
+        self._forest.check(self.n_features_in_ + len(self.linear_coef_))
 
     def _staged(self, X: Any, stages: list[int]) -> Iterator[NDArray[np.float64]]:
+        X = self._linear.beside(X)
         scores, done = np.tile(self.base_, (X.shape[0], 1)), 0
         for stage in stages:
             if stage > self.n_trees_:
@@ -309,9 +347,13 @@ class BoostedTreeRanker(StagedRanker):
             yield at_stage[:, 0] if self._form == "binary" else at_stage
 
     def _scores(self, X: Any) -> NDArray[Any]:
+        return self._finish(self._sums(self._linear.beside(X)))
+
+    def _sums(self, X: Any) -> NDArray[np.float64]:
+        """Return what all trees add up to, from rows with linear scores beside their features."""
         scores = np.tile(self.base_, (X.shape[0], 1))
         self._forest.add_scores(X, scores)
-        return self._finish(scores)
+        return scores
 
     def _finish(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give labels without two classes in training their place."""

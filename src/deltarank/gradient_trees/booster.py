@@ -1,6 +1,7 @@
 """A fit of boosted trees: rows placed, scores started, rounds run and the best kept."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,17 +9,21 @@ from numpy.typing import NDArray
 
 from deltarank.base.chances import trainable_loss
 from deltarank.base.ranker import constant_scores
-from deltarank.boosting.bins import bin_features
+from deltarank.boosting.bins import Bins, encode
 from deltarank.boosting.places import cell_type
+from deltarank.boosting.values import Values, by_columns, each_feature
 from deltarank.core.labels import LabelSets
 from deltarank.core.memory import require
+from deltarank.core.progress import progress
 from deltarank.core.splits import LabelStratifiedKFold
 from deltarank.core.threads import n_threads
+from deltarank.gradient_trees.categories import code_thresholds
 from deltarank.gradient_trees.forest import Forest
 from deltarank.gradient_trees.growth import Growth
 from deltarank.gradient_trees.histograms import place_rows
 from deltarank.gradient_trees.kernels.cells import PADDING
 from deltarank.gradient_trees.kernels.histograms import WIDTH
+from deltarank.gradient_trees.kernels.routes import MOST_CATEGORIES
 from deltarank.gradient_trees.options import Options
 from deltarank.gradient_trees.rounds import Cells, Rounds
 from deltarank.metrics import rank_loss
@@ -32,9 +37,13 @@ LEAST_CHANCE = 1e-9
 
 
 class Weighed(NamedTuple):
-    """Rows that count: features, label sets, weights, and what their relevant cells cost."""
+    """Rows that count: features, label sets, weights, and what their relevant cells cost.
+
+    Of the features, those that `is_categorical` says are numbers of categories.
+    """
 
     X: Any
+    is_categorical: NDArray[np.bool_]
     labels: LabelSets
     weights: NDArray[np.float64]
     costs: NDArray[np.float64]
@@ -74,12 +83,13 @@ class Booster:
         self.constants = constant_scores(data.labels, weights)
         dtype = cell_type(data.labels.n_labels * len(every))
         _check_memory(data, options, n_trees, dtype)
-        self.bins = bin_features(data.X, options.bins)
+        self.bins = _binned(data, options.bins)
         self.cells = Cells.of(data.labels, weights, data.costs, ~np.isnan(self.constants), dtype)
         self.base = self._start(options.loss) if last is None else last[0]
         scores = np.zeros(self.cells.signs.shape, dtype)
         scores[:, : data.labels.n_labels] = self.base if last is None else last[1]
-        growth = Growth(place_rows(self.bins, n_threads()), dtype, options.limits)
+        placed = place_rows(self.bins, n_threads())
+        growth = Growth(placed, dtype, options.limits, data.is_categorical)
         self._rounds = Rounds(
             self.cells,
             growth,
@@ -116,6 +126,25 @@ class Booster:
             kept = values[:, : self.n_labels].astype(self._rounds.scores.dtype)
             yield Forest.of_tree(tree, kept, self.bins, self.cells.weights)
 
+    def stages(
+        self, stages: list[int], n_before: int, patience: int | None
+    ) -> Iterator[list[Forest]]:
+        """Yield the trees of each stage beyond those of the one before."""
+        trees, done_before = self.trees(), n_before
+        for stage in stages:
+            n_more = max(stage - done_before, 0)
+            # The step ends before the stage is handed out: other fits may take their turn then.
+            with progress("boosting", n_more) as done:
+                if patience is not None:
+                    made = until_no_better(self, trees, n_more, patience, done)
+                else:
+                    made = []
+                    for k in range(n_more):
+                        made.append(next(trees))
+                        done(k + 1)
+            yield made
+            done_before = max(stage, done_before)
+
     @property
     def _feature_share(self) -> float:
         if self.options.feature_share is not None:
@@ -134,6 +163,15 @@ class Booster:
         constant = ~np.isnan(self.constants)
         scores[:, constant] = self.constants[constant]
         return float(rank_loss(self._held_labels, scores))
+
+
+def _binned(data: Weighed, bins: int) -> Bins:
+    """Return the rows in bins, each category in one of its own."""
+    columns = by_columns(data.X)
+    thresholds = each_feature(columns, partial(Values.thresholds, bins=bins))
+    for feature in np.flatnonzero(data.is_categorical):
+        thresholds[feature] = code_thresholds(columns, int(feature))
+    return encode(columns, thresholds)
 
 
 def hold_out(labels: LabelSets, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -172,11 +210,11 @@ def _check_memory(data: Weighed, options: Options, n_trees: int, dtype: Any) -> 
     cells = n_rows * (n_places * (size + 1) + WIDTH * size)
     stored = data.X.nnz if hasattr(data.X, "nnz") else 0
     codes = 13 * stored if stored else n_rows * n_features
-    lines = (
-        n_features * (options.bins + 1)
-        if not stored
-        else min(n_features * (options.bins + 1), stored + 3 * n_features)
-    )
+    n_categorical = int(data.is_categorical.sum())
+    lines = (n_features - n_categorical) * (options.bins + 1)
+    if stored:
+        lines = min(lines, stored + 3 * n_features)
+    lines += n_categorical * (MOST_CATEGORIES + 1)
     histograms = leaves * lines * WIDTH * size
     values = 2 * n_trees * leaves * data.labels.n_labels * size
     require(

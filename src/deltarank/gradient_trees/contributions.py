@@ -20,8 +20,8 @@ def contributions(forest: Forest, row: Floats, label: int) -> tuple[Floats, floa
     covers, means = _from_below(forest, values)
     parents, leaf_parents = _parents(forest)
     total = np.zeros(len(row))
-    nodes = forest.features, forest.thresholds, forest.missing_left
-    add_contributions(row, parents, leaf_parents, nodes, covers, forest.leaf_weights, values, total)
+    nodes = parents, leaf_parents, forest.features, forest.routes
+    add_contributions(row, *nodes, covers, forest.leaf_weights, values, total)
     at_root = _below(forest.roots, values, means)
     return total, float(at_root.sum())
 
@@ -29,14 +29,16 @@ def contributions(forest: Forest, row: Floats, label: int) -> tuple[Floats, floa
 def effects(forest: Forest, label: int, n_features: int) -> Floats:
     """Return, by feature, how much more its splits give on the right than on the left.
 
-    Each split counts with the share of training rows that came to it.
+    Each split counts with the share of training rows that came to it, and one between sets of
+    categories, which have neither a right nor a left, with the size of the difference.
     """
     values = forest.values[:, label].astype(np.float64)
     covers, means = _from_below(forest, values)
     sides = _below(forest.children, values, means)
     tree = np.searchsorted(_first_nodes(forest), np.arange(len(covers)), side="right") - 1
     shares = covers / covers[_first_nodes(forest)[tree]]
-    rise = shares * (sides[:, 1] - sides[:, 0])
+    rise = sides[:, 1] - sides[:, 0]
+    rise = shares * np.where(np.isnan(forest.thresholds), np.abs(rise), rise)
     return np.bincount(forest.features, weights=rise, minlength=n_features).astype(np.float64)
 
 

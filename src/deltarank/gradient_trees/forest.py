@@ -9,7 +9,8 @@ from scipy import sparse
 
 from deltarank.boosting.bins import Cuts
 from deltarank.core.threads import row_blocks, run
-from deltarank.gradient_trees.growth import Tree
+from deltarank.gradient_trees.growth import A_SET, Tree
+from deltarank.gradient_trees.kernels.routes import MOST_CATEGORIES, SET_BYTES
 from deltarank.gradient_trees.kernels.scores import add_trees
 
 # Rows whose features and scores stay in cache while all trees pass over them.
@@ -24,7 +25,7 @@ class Forest(NamedTuple):
     roots : array of shape (t,)
         First node of each tree, or its only leaf.
     features, thresholds : arrays of shape (v,)
-        A value goes left when it is at most the threshold.
+        A value goes left when it is at most the threshold; NaN at nodes that ask for categories.
     missing_left : array of shape (v,)
         Whether a missing value does.
     gains : array of shape (v,)
@@ -35,6 +36,8 @@ class Forest(NamedTuple):
         What a leaf adds to the scores.
     leaf_weights : array of shape (k,)
         Weight of the rows in training that fell into each leaf.
+    category_sets : array of shape (s, 32)
+        The categories that go left at each node that asks for them, one bit each, lowest first.
     """
 
     roots: NDArray[np.int32]
@@ -45,20 +48,32 @@ class Forest(NamedTuple):
     children: NDArray[np.int32]
     values: NDArray[Any]
     leaf_weights: NDArray[np.float64]
+    category_sets: NDArray[np.int8]
 
     @classmethod
     def of_tree(cls, tree: Tree, values: Any, cuts: Cuts, weights: Any) -> "Forest":
         """Return a forest of one tree, whose leaves hold `values` (leaves, m)."""
+        is_set = tree.cuts == A_SET
+        thresholds = cuts.threshold(tree.features, np.maximum(tree.cuts, 0))
+        thresholds[is_set] = np.nan
+        sets = tree.goes_left[is_set, :MOST_CATEGORIES]
         return cls(
             np.array([0 if len(tree.features) else ~0], np.int32),
             tree.features,
-            cuts.threshold(tree.features, tree.cuts),
+            thresholds,
             tree.missing_left,
             tree.gains,
             tree.children,
             values,
             np.add.reduceat(weights[tree.order].astype(np.float64), tree.starts[:-1]),
+            np.packbits(sets, axis=1, bitorder="little").view(np.int8),
         )
+
+    @property
+    def routes(self) -> tuple[NDArray[Any], ...]:
+        """What kernels ask which way a value goes at a node."""
+        set_numbers = (np.cumsum(np.isnan(self.thresholds)) - 1).astype(np.int32)
+        return self.thresholds, self.missing_left, set_numbers, self.category_sets
 
     @classmethod
     def joined(cls, forests: "list[Forest]") -> "Forest":
@@ -85,9 +100,11 @@ class Forest(NamedTuple):
         leaves = int((~links[links < 0]).max()) + 1
         parts = {name: getattr(self, name)[:nodes] for name in OF_NODES}
         parts |= {name: getattr(self, name)[:leaves] for name in OF_LEAVES}
+        n_sets = int(np.isnan(self.thresholds[:nodes]).sum())
+        parts["category_sets"] = self.category_sets[:n_sets]
         return Forest(roots=self.roots[:n_trees], children=self.children[:nodes], **parts)
 
-    def check(self) -> None:
+    def check(self, n_features: int) -> None:
         """Refuse arrays that are not those of trees: kernels trust them."""
         n_nodes, n_leaves = len(self.features), len(self.values)
         numbers = np.arange(n_nodes)[:, None]
@@ -96,6 +113,10 @@ class Forest(NamedTuple):
         within = (self.children < n_nodes) & (self.roots < n_nodes).all()
         if not (right & within).all() or not (~self.roots[self.roots < 0] < n_leaves).all():
             raise ValueError("children_ and roots_ are not those of trees")
+        if not ((self.features >= 0) & (self.features < n_features)).all():
+            raise ValueError(f"features_ must be numbers of features, below {n_features}")
+        if self.category_sets.shape != (np.isnan(self.thresholds).sum(), SET_BYTES):
+            raise ValueError("category_sets_ are not those of the nodes that ask for categories")
 
     def add_scores(self, X: Any, scores: NDArray[np.float64], trees: slice = slice(None)) -> None:
         """Add the values of some trees to the scores of rows, shared out among threads."""
@@ -103,7 +124,7 @@ class Forest(NamedTuple):
         if sparse.issparse(X):
             used, features = np.unique(features, return_inverse=True)
             X = X[:, used]
-        nodes = (features.astype(np.int32), *self[2:4], self.children, self.values)
+        nodes = (features.astype(np.int32), self.routes, self.children, self.values)
 
         def add(rows: slice) -> None:
             block = X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
@@ -114,4 +135,4 @@ class Forest(NamedTuple):
 
 OF_NODES = ("features", "thresholds", "missing_left", "gains")
 OF_LEAVES = ("values", "leaf_weights")
-KEPT = (*OF_NODES, *OF_LEAVES)
+KEPT = (*OF_NODES, *OF_LEAVES, "category_sets")

@@ -11,10 +11,14 @@ from deltarank.core.kernels.lanes import LANES
 from deltarank.core.threads import run
 from deltarank.gradient_trees.histograms import BinnedRows, Rows
 from deltarank.gradient_trees.kernels.histograms import CURVATURE, WIDTH, subtract, sum_rows
+from deltarank.gradient_trees.kernels.routes import MOST_CATEGORIES
+from deltarank.gradient_trees.kernels.sets import best_sets
 from deltarank.gradient_trees.kernels.splits import best_splits, find_leaves, part_rows
 
 # Rows times features below which a node is searched sooner than threads would start.
 CELLS_WORTH_THREADS = 100_000
+# Codes of a feature, that of missing values included; and the cut of a split that has none.
+N_CODES, A_SET = MOST_CATEGORIES + 1, -1
 
 
 class Limits(NamedTuple):
@@ -27,32 +31,44 @@ class Limits(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What a node gains over staying whole, and how it is cut."""
+    """What a node gains over staying whole, and how it is cut: which codes go left."""
 
     gain: float
     feature: int
     cut: int
     missing_left: bool
+    goes_left: NDArray[np.bool_]
 
 
 class Found(NamedTuple):
-    """The best split by each feature: its gain, its cut, and 1 where missing values go left."""
+    """The best split by each feature: its gain, its cut, and 1 where missing values go left.
+
+    For categories it has a set in place of a cut, where there are any.
+    """
 
     gains: NDArray[np.float64]
     cuts: NDArray[np.int64]
     sides: NDArray[np.int64]
+    sets: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, n_features: int) -> "Found":
+    def of(cls, is_categorical: NDArray[np.bool_]) -> "Found":
         """Return one in which no feature has a split yet."""
-        return cls(np.full(n_features, -np.inf), *np.zeros((2, n_features), np.int64))
+        n_features = len(is_categorical)
+        sets = np.zeros((n_features if is_categorical.any() else 0, MOST_CATEGORIES), bool)
+        cuts = np.where(is_categorical, A_SET, 0)
+        return cls(np.full(n_features, -np.inf), cuts, np.zeros(n_features, np.int64), sets)
 
-    def split(self, tie: float) -> Split:
+    def split(self, n_values: NDArray[np.int64], tie: float) -> Split:
         """Return the best; the first of those that differ by less than a share of `tie`."""
         best = self.gains.max()
         feature = int(np.argmax(self.gains >= best - tie * abs(best)))
-        way = bool(self.sides[feature])
-        return Split(float(self.gains[feature]), feature, int(self.cuts[feature]), way)
+        cut, way = int(self.cuts[feature]), bool(self.sides[feature])
+        goes_left = np.arange(N_CODES) <= cut
+        if cut == A_SET:
+            goes_left[:-1] = self.sets[feature]
+        goes_left[n_values[feature]] = way
+        return Split(float(self.gains[feature]), feature, cut, way, goes_left)
 
 
 class Node(NamedTuple):
@@ -71,7 +87,9 @@ class Tree(NamedTuple):
     Attributes
     ----------
     features, cuts, missing_left : arrays of shape (v,)
-        A row goes left if its code is at most the cut.
+        A row goes left if its code is at most the cut; of a set of categories there is none.
+    goes_left : array of shape (v, codes)
+        Whether rows with a code go left.
     gains : array of shape (v,)
     children : array of shape (v, 2)
     order : array of int
@@ -83,6 +101,7 @@ class Tree(NamedTuple):
     features: NDArray[np.int32]
     cuts: NDArray[np.int64]
     missing_left: NDArray[np.bool_]
+    goes_left: NDArray[np.bool_]
     gains: NDArray[np.float64]
     children: NDArray[np.int32]
     order: Rows
@@ -97,8 +116,10 @@ class Tree(NamedTuple):
 class Growth:
     """Grows trees from the same binned rows, one after the other."""
 
-    def __init__(self, rows: BinnedRows, dtype: Any, limits: Limits) -> None:
-        self.rows, self.limits = rows, limits
+    def __init__(
+        self, rows: BinnedRows, dtype: Any, limits: Limits, is_categorical: NDArray[np.bool_]
+    ) -> None:
+        self.rows, self.limits, self.is_categorical = rows, limits, is_categorical
         self._first_lines, self._n_values = rows.bins.first_lines, rows.bins.n_values
         self._shape, self._dtype = (int(self._first_lines[-1]), WIDTH), dtype
         # Gains closer than this share may differ by rounding only.
@@ -133,8 +154,7 @@ class Growth:
             leaves[rows] = 0
             return
         codes, lines = self.rows.codes(tree.features)
-        missing = self._n_values[tree.features]
-        route = (lines, tree.cuts, missing, tree.missing_left, tree.children, leaves)
+        route = (lines, tree.goes_left, tree.children, leaves)
         blocks = np.array_split(rows, len(self.rows.parts))
         run([partial(find_leaves, codes, block, *route) for block in blocks])
 
@@ -146,6 +166,9 @@ class _Growing:
         self.growth, self.order, self.cells = growth, order, cells
         parts = growth.rows.parts
         self._features = [part[np.isin(part, features, assume_unique=True)] for part in parts]
+        is_set = [growth.is_categorical[part] for part in self._features]
+        self._numbers = [part[~sets] for part, sets in zip(self._features, is_set, strict=True)]
+        self._categories = [part[sets] for part, sets in zip(self._features, is_set, strict=True)]
         self._spare = np.empty_like(order)
         self._waiting: list[tuple[float, int, Split, Node]] = []
         self._splits: list[Split] = []
@@ -167,13 +190,10 @@ class _Growing:
         return len(self._waiting) + len(self._leaves)
 
     def _split(self, split: Split, node: Node) -> None:
-        bins, place = self.growth.rows.bins, len(self._splits)
+        place = len(self._splits)
         codes, (line,) = self.growth.rows.codes(np.array([split.feature]))
         node_rows = self.order[node.rows]
-        missing = bins.n_values[split.feature]
-        n_left = part_rows(
-            codes[line], split.cut, missing, split.missing_left, node_rows, self._spare
-        )
+        n_left = part_rows(codes[line], split.goes_left, node_rows, self._spare)
         if n_left in (0, len(node_rows)):  # sums that are only rounding
             self._settle(node)
             return
@@ -207,7 +227,7 @@ class _Growing:
         growth, nodes = self.growth, [small] if large is None else [small, large]
         layout = growth._first_lines, growth._n_values
         rows = self.order[small.rows]
-        candidates = [Found.of(len(growth._n_values)) for _ in nodes]
+        candidates = [Found.of(growth.is_categorical) for _ in nodes]
 
         def search(part: int) -> None:
             features = self._features[part]
@@ -215,9 +235,11 @@ class _Growing:
             if large is not None:
                 halves = (it.histograms.reshape(-1, LANES) for it in (small, large))
                 subtract(features, growth._first_lines, *halves)
-            for node, best in zip(nodes, candidates, strict=True):
-                parts = (node.histograms, features, *layout, node.total, growth.held_to)
-                best_splits(*parts, *best)
+            for node, (gains, cuts, sides, sets) in zip(nodes, candidates, strict=True):
+                held = *layout, node.total, growth.held_to, gains
+                best_splits(node.histograms, self._numbers[part], *held, cuts, sides)
+                if len(self._categories[part]):
+                    best_sets(node.histograms, self._categories[part], *held, sides, sets)
 
         tasks = [partial(search, part) for part in range(len(self._features))]
         if len(rows) * sum(map(len, self._features)) < CELLS_WORTH_THREADS:
@@ -225,7 +247,7 @@ class _Growing:
                 task()
         else:
             run(tasks)
-        return [best.split(growth.tie) for best in candidates]
+        return [best.split(growth._n_values, growth.tie) for best in candidates]
 
     def _consider(self, nodes: list[Node], splits: list[Split]) -> None:
         """Let nodes wait for their turn, or settle those that no split would help."""
@@ -261,6 +283,7 @@ class _Growing:
             features,
             cuts,
             missing_left,
+            np.array([split.goes_left for split in self._splits], bool).reshape(-1, N_CODES),
             np.array([split.gain for split in self._splits]),
             np.array(self._children, np.int32).reshape(-1, 2),
             order,

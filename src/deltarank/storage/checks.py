@@ -15,7 +15,7 @@ _KINDS = {"f": "floats", "i": "integers", "b": "true or false"}
 # Kernels count features in 32 bits.
 _MOST_FEATURES = 2**31
 # Parameters that may be numbers other than positive ones.
-_ANY_NUMBER = ("n_jobs", "random_state")
+_ANY_NUMBER = ("n_jobs", "random_state", "categorical_features")
 # Parameters from 0 to 1.
 _UNIT_NUMBERS = ("balance", "balances")
 _POSITIVE_VALUES = ("C_", "gamma_", "n_landmarks_", "rho_")

@@ -1,12 +1,13 @@
 """Boosted trees as ONNX: trees give the leaves of a row, and a table the values of leaves."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deltarank.gradient_trees.boosted_trees import BoostedTreeRanker
 from deltarank.gradient_trees.forest import Forest
+from deltarank.gradient_trees.linear_scores import LARGEST
 from deltarank.storage.onnx_graph import Graph, not_above
 
 # Trees whose values are gathered and added at a time: a row takes as many times the labels.
@@ -24,6 +25,7 @@ def forest_scores(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
     values = np.where(fitted, ranker.values_, 0)
     table = graph.constant(values, min(values.dtype, graph.dtype))
     firsts = _first_leaves(ranker._forest)
+    rows = _beside(graph, rows, ranker)
     within = graph.trees(rows, ranker.n_trees_, **_nodes(ranker._forest, firsts, graph.dtype))
     leaves = graph.add("Add", graph.cast(within, np.int64), graph.constant(firsts, np.int64))
     axis = graph.constant([1], np.int64)
@@ -33,6 +35,22 @@ def forest_scores(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
         leaf_values = graph.cast(graph.add("Gather", table, some), graph.dtype)
         scores = graph.add("Add", scores, graph.add("ReduceSum", leaf_values, axis, keepdims=0))
     return scores
+
+
+def _beside(graph: Graph, rows: str, ranker: BoostedTreeRanker) -> str:
+    """Return rows with linear scores beside them, rounded as the ranker rounds them."""
+    linear = ranker._linear
+    if not len(linear.coef):
+        return rows
+    wide = graph.cast(rows, np.float64)
+    means = graph.constant(linear.means, np.float64)
+    filled = graph.add("Where", graph.add("IsNaN", wide), means, wide)
+    coef = linear.coef * linear.factors
+    shift = linear.intercept - coef @ linear.means
+    scores = graph.affine(filled, coef.T, shift, np.float64)
+    ends = (graph.constant(end, np.float64) for end in (-LARGEST, LARGEST))
+    scores = graph.cast(graph.add("Clip", scores, *ends), np.float32)
+    return graph.add("Concat", rows, graph.cast(scores, graph.dtype), axis=1)
 
 
 def _first_leaves(forest: Forest) -> NDArray[np.int64]:
@@ -52,9 +70,12 @@ def _n_nodes(forest: Forest) -> NDArray[np.int64]:
 
 def _nodes(forest: Forest, firsts: NDArray[np.int64], dtype: Any) -> dict[str, Any]:
     """Return the attributes of a TreeEnsembleRegressor that gives the leaf within each tree."""
-    n_nodes = _n_nodes(forest)
+    asked = _questions(forest)
+    n_leaves = _n_nodes(forest) + 1
     trees = np.arange(len(forest.roots))
-    inner_tree, leaf_tree = np.repeat(trees, n_nodes), np.repeat(trees, n_nodes + 1)
+    inner_tree = np.repeat(trees, _n_nodes(forest))[asked.owners]
+    leaf_tree = np.repeat(trees, n_leaves)
+    n_nodes = np.bincount(inner_tree, minlength=len(trees))
     first_node = np.concatenate([[0], np.cumsum(n_nodes)[:-1]])
     leaf = np.arange(len(leaf_tree)) - firsts[leaf_tree]
     # Within a tree, leaves are numbered behind inner nodes; the root is node 0.
@@ -62,29 +83,65 @@ def _nodes(forest: Forest, firsts: NDArray[np.int64], dtype: Any) -> dict[str, A
     leaf_id = leaf + n_nodes[leaf_tree]
     tree = inner_tree[:, None]
     child = np.where(
-        forest.children < 0,
-        ~forest.children - firsts[tree] + n_nodes[tree],
-        forest.children - first_node[tree],
+        asked.children < 0,
+        ~asked.children - firsts[tree] + n_nodes[tree],
+        asked.children - first_node[tree],
     )
     nothing = np.zeros(len(leaf_tree), np.int64)
-    thresholds = np.concatenate([not_above(forest.thresholds, dtype), nothing.astype(dtype)])
+    values = np.concatenate([not_above(asked.values, dtype), nothing.astype(dtype)])
+    modes = np.where(asked.is_equal, "BRANCH_EQ", "BRANCH_LEQ").tolist()
+    missing = asked.missing_true.astype(int).tolist()
     return {
         "nodes_treeids": [*inner_tree.tolist(), *leaf_tree.tolist()],
         "nodes_nodeids": [*inner_id.tolist(), *leaf_id.tolist()],
-        "nodes_featureids": [*forest.features.tolist(), *nothing.tolist()],
-        **_numbers("nodes_values", thresholds),
-        "nodes_modes": ["BRANCH_LEQ"] * len(inner_tree) + ["LEAF"] * len(leaf_tree),
+        "nodes_featureids": [*forest.features[asked.owners].tolist(), *nothing.tolist()],
+        **_numbers("nodes_values", values),
+        "nodes_modes": [*modes, *["LEAF"] * len(leaf_tree)],
         "nodes_truenodeids": [*child[:, 0].tolist(), *nothing.tolist()],
         "nodes_falsenodeids": [*child[:, 1].tolist(), *nothing.tolist()],
-        "nodes_missing_value_tracks_true": [
-            *forest.missing_left.astype(int).tolist(),
-            *nothing.tolist(),
-        ],
+        "nodes_missing_value_tracks_true": [*missing, *nothing.tolist()],
         "target_treeids": leaf_tree.tolist(),
         "target_nodeids": leaf_id.tolist(),
         "target_ids": leaf_tree.tolist(),
         **_numbers("target_weights", leaf.astype(dtype)),
     }
+
+
+class _Questions(NamedTuple):
+    """The nodes of a graph: which of the forest's each is part of, and what it asks."""
+
+    owners: NDArray[np.int64]
+    is_equal: NDArray[np.bool_]
+    values: NDArray[np.float64]
+    missing_true: NDArray[np.bool_]
+    children: NDArray[np.int64]
+
+
+def _questions(forest: Forest) -> _Questions:
+    """Ask for a set of categories one by one: those that go where missing values do not go.
+
+    Whatever is none of them, missing values too, goes on to the next question, in the end to the
+    side of missing values.
+    """
+    is_set = np.isnan(forest.thresholds)
+    bits = np.unpackbits(forest.category_sets.view(np.uint8), axis=1, bitorder="little")
+    members = bits.astype(bool) ^ forest.missing_left[is_set, None]
+    lengths = np.ones(len(is_set), np.int64)
+    lengths[is_set] = members.sum(axis=1)
+    ends = np.cumsum(lengths)
+    owners = np.repeat(np.arange(len(is_set)), lengths)
+    is_equal, values = is_set[owners], forest.thresholds[owners]
+    values[is_equal] = np.nonzero(members)[1]
+    children = forest.children.astype(np.int64)
+    inner = children >= 0
+    children[inner] = (ends - lengths)[children[inner]]
+    turned = is_set & forest.missing_left
+    children[turned] = children[turned, ::-1]
+    children = children[owners]
+    numbers = np.arange(len(owners))
+    goes_on = numbers < ends[owners] - 1
+    children[goes_on, 1] = numbers[goes_on] + 1
+    return _Questions(owners, is_equal, values, forest.missing_left[owners] & ~is_equal, children)
 
 
 def _numbers(name: str, numbers: NDArray[Any]) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 import numpy as np
 
 from deltarank.core.compiling import njit
+from deltarank.gradient_trees.kernels.routes import goes_left
 
 NO_PARENT = np.iinfo(np.int64).max
 
 
 @njit(nogil=True, cache=True)
-def add_contributions(row, parents, leaf_parents, nodes, covers, leaf_covers, values, total):
+def add_contributions(
+    row, parents, leaf_parents, features, routes, covers, leaf_covers, values, total
+):
     """Add to ``total`` (d) what each feature adds to the sum of the values of the row's leaves.
 
     A game is played for every leaf: a player is a feature asked for on the way to it. A feature
@@ -20,11 +23,11 @@ def add_contributions(row, parents, leaf_parents, nodes, covers, leaf_covers, va
     parents, leaf_parents : arrays of int
         Of each inner node and leaf: the node above, ``~node`` for its right child, `NO_PARENT`
         for a root.
-    nodes : tuple of features, thresholds, missing_left
+    routes : tuple
+        What `goes_left` takes beside a value and a node.
     covers, leaf_covers : arrays of float
         Weight of training rows in each.
     """
-    features, thresholds, missing_left = nodes
     path = np.empty(features.shape[0] + 1, np.int64)
     follows, shares = np.empty(path.shape[0]), np.empty(path.shape[0])
     ways = np.empty(path.shape[0] + 1)
@@ -35,15 +38,13 @@ def add_contributions(row, parents, leaf_parents, nodes, covers, leaf_covers, va
             is_right = above < 0
             node = ~above if is_right else above
             feature = features[node]
-            value = row[feature]
-            goes_left = missing_left[node] if value != value else value <= thresholds[node]
             player = 0
             while player < n_players and path[player] != feature:
                 player += 1
             if player == n_players:
                 path[player], follows[player], shares[player] = feature, 1.0, 1.0
                 n_players += 1
-            if goes_left == is_right:
+            if goes_left(row[feature], node, *routes) == is_right:
                 follows[player] = 0.0
             shares[player] *= cover / covers[node]
             above, cover = parents[node], covers[node]

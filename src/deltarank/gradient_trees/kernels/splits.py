@@ -58,13 +58,12 @@ def best_splits(histograms, features, first_lines, n_values, total, limits, gain
 
 
 @njit(nogil=True, cache=True)
-def part_rows(codes, cut, missing, missing_left, rows, spare):
-    """Bring rows that go left before the others, both in their order; return how many do."""
+def part_rows(codes, goes_left, rows, spare):
+    """Bring rows whose codes go left before the others, in order; return how many there are."""
     n_left, n_right = 0, 0
     for k in range(rows.shape[0]):
         i = rows[k]
-        code = codes[i]
-        if missing_left if code == missing else code <= cut:
+        if goes_left[codes[i]]:
             rows[n_left] = i
             n_left += 1
         else:
@@ -75,12 +74,10 @@ def part_rows(codes, cut, missing, missing_left, rows, spare):
 
 
 @njit(nogil=True, cache=True)
-def find_leaves(codes, rows, features, cuts, missing, missing_left, children, leaves):
+def find_leaves(codes, rows, features, goes_left, children, leaves):
     """Set the leaf of the listed rows by their codes (features, n); leaf k is child ~k."""
     for i in rows:
         node = 0
         while node >= 0:
-            code = codes[features[node], i]
-            goes_left = missing_left[node] if code == missing[node] else code <= cuts[node]
-            node = children[node, 0 if goes_left else 1]
+            node = children[node, 0 if goes_left[node, codes[features[node], i]] else 1]
         leaves[i] = ~node
