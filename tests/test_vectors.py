@@ -230,6 +230,42 @@ class TestVectorsBeside:
         with pytest.raises(DataFileError, match=problem):
             read(table, vectors=path)
 
+    def test_many_files_have_one_array_for_all_their_rows(self, table, tmp_path):
+        lines = table.read_text().splitlines(keepends=True)
+        folder = tmp_path / "parts"
+        folder.mkdir()
+        for name, part in (("1.jsonl", lines[:20]), ("2.jsonl", lines[20:])):
+            (folder / name).write_text("".join(part))
+        path, paths = self.save(table, VECTORS), sorted(folder.iterdir())
+        many = read_many(paths, vectors=path)
+        assert_allclose(many.X.toarray(), read(table, vectors=path).X.toarray())
+        with pytest.raises(DataFileError, match=f"is wanted, {N}; got {N + 1}"):
+            read_many(paths, vectors=self.save(table, np.ones((N + 1, D))))
+
+    def test_commands_take_them(self, table, monkeypatch, capsys):
+        path, model = self.save(table, VECTORS), table.with_name("m.delta")
+
+        def run(*arguments, status=0):
+            monkeypatch.setattr("sys.argv", ["deltarank", *map(str, arguments)])
+            with pytest.raises(SystemExit) as ended:
+                main()
+            assert (ended.value.code or 0) == status
+            return capsys.readouterr()
+
+        told = run("fit", table, "--vectors", path, "--model", model, "--C", "1").err
+        assert "column 'vectors': vector, 5 features" in told
+        beside = ("--vectors", path)
+        ranked = [json.loads(line) for line in run("rank", model, table, *beside).out.splitlines()]
+        assert [row["row"] for row in ranked] == list(range(N))
+        assert "rank_loss" in run("evaluate", model, table, *beside).out
+        assert "vectors[0]" in run("explain", model, table, *beside, "--top", "30").out
+        refused = run("rank", model, table, status=1).err
+        assert "has no column 'vectors', a feature in training; --vectors names" in refused
+        pattern = table.with_name("*.jsonl")
+        assert "goes with one table" in run("rank", model, pattern, *beside, status=1).err
+        refused = run("fit", pattern, *beside, "--dask", "local", "--model", model, status=1).err
+        assert "goes with one table" in refused
+
     def test_a_strange_number_is_told_with_its_row(self, table):
         vectors = VECTORS.copy()
         vectors[7, 1] = np.inf

@@ -23,6 +23,7 @@ from deltarank.cli.inputs import (
     learn_training,
     paths_of,
     read_rows,
+    require_one_table,
 )
 from deltarank.cli.measures import Measured, joined, measured
 from deltarank.cli.options import Reading
@@ -50,13 +51,14 @@ OPTION = "--dask"
 RANKER = "logistic"
 
 
-def _files(source: str) -> list[str]:
+def _files(source: str, reading: Reading) -> list[str]:
     """Return what workers are to read: they know files, by absolute paths."""
     if source == STDIN or is_catalogued(source):
         raise ValueError(
             f"{OPTION} reads files, one per task, that all workers can open; got {source!r}: give "
             "a file or a pattern such as 'folder/*.parquet'"
         )
+    require_one_table(source, reading, f"{OPTION}, which reads them elsewhere")
     names = paths_of(source) if is_pattern(source) else [source]
     return [str(Path(name).resolve(strict=True)) for name in names]
 
@@ -82,7 +84,7 @@ def fit_there(
             f"{OPTION} finds no rule for {settings.goal.name}, which takes scores of all rows: "
             f"leave --metric or {OPTION} out"
         )
-    recipe, paths = find_recipe(RANKER, settings), _files(source)
+    recipe, paths = find_recipe(RANKER, settings), _files(source, reading)
     with connected(address, OPTION, n_threads()) as client:
         data, n_rows = learn_training(paths, reading)
         preparation = prepare(data, recipe.scale, 0)
@@ -185,7 +187,7 @@ def answers_there(
     address: str, source: str, model: Model, reading: Reading, asked: Asked
 ) -> Iterator[Answer]:
     """Yield the best labels of each row, in order; a worker ranks a file at a time."""
-    paths, n_before = _files(source), 0
+    paths, n_before = _files(source, reading), 0
     with connected(address, OPTION, n_threads()) as client:
         chunks = Chunks(client, client.map(str, paths, pure=False))
         for answers, n_rows in chunks.map(_answers, model, reading, asked).each():
@@ -221,7 +223,7 @@ def measure_there(
             f"{OPTION} cannot measure {goal.name}, a mean over labels that the model was made for: "
             f"leave {OPTION} out"
         )
-    paths = _files(source)
+    paths = _files(source, reading)
     with connected(address, OPTION, n_threads()) as client:
         files = Chunks(client, client.map(str, paths, pure=False))
         scored = files.map(ScoredFile.of, model, reading)

@@ -20,6 +20,7 @@ def evaluate(
     labels: options.Labels = None,
     label_list: options.LabelList = None,
     separator: options.Separator = None,
+    vectors: options.Vectors = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     weights: Annotated[
@@ -49,7 +50,7 @@ def evaluate(
     from deltarank.cli.measures import label_rows, measured, overall, pairs_won
     from deltarank.storage.prepared import Model
 
-    reading = options.Reading(source_format, labels, label_list, separator)
+    reading = options.Reading(source_format, labels, label_list, separator, vectors=vectors)
     ranker = Model.load(model, mmap=dask is None)
     goal = None if ranker.metric is None else read_goal(ranker.metric)
     if dask is not None:

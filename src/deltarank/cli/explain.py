@@ -24,6 +24,7 @@ def explain(
         int, typer.Option(min=1, help="How many features; the others are added up.")
     ] = 10,
     source_format: options.Format = None,
+    vectors: options.Vectors = None,
     seed: options.Seed = 0,
 ) -> None:
     """Tell which features put one label above another in a row.
@@ -43,7 +44,7 @@ def explain(
     from deltarank.storage.prepared import Model
 
     ranker = Model.load(model)
-    reading = options.Reading(source_format)
+    reading = options.Reading(source_format, vectors=vectors)
     X = read_rows(data, ranker.preparation, ranker.classes, reading, labelled=False, seed=seed).X
     if row >= X.shape[0]:
         raise ValueError(f"--row must be below the number of rows, {X.shape[0]}; got {row}")

@@ -66,12 +66,14 @@ def read_file(path: Path, reading: Reading) -> Data:
 def read_training(source: str, reading: Reading, *, seed: int = 0) -> tuple[Data, int]:
     """Return training rows, and the number of the first feature if features are numbered."""
     if is_catalogued(source):
+        require_one_table(source, reading, "a data set of the catalogue")
         split = load(source, random_state=seed)
         names = split.feature_names, split.label_names
         numbered_from = 1 if CATALOGUE[source].format == "libsvm" else 0
         data = Data(split.X_train, split.Y_train, *names, split.encoder)
         return _frequent(data, reading), numbered_from
     if is_pattern(source):
+        require_one_table(source, reading, "many files")
         data, name = _read_many(source, reading), None
     else:
         with _as_file(source) as path:
@@ -98,10 +100,8 @@ def paths_of(pattern: str) -> list[str]:
 def learn_training(paths: list[str], reading: Reading) -> tuple[Data, list[int]]:
     """Return training rows whose texts are elsewhere: see `learn_many`."""
     note(f"reading {len(paths)} files, some rows at a time")
-    try:
+    with _told_in_options():
         data, n_rows = learn_many(paths, format=reading.format, **reading.options())
-    except (TypeError, ValueError) as error:
-        raise ValueError(in_options(str(error))) from None
     for text in data.notes:
         note(in_options(f"note: {text}"))
     return _frequent(data, reading), n_rows
@@ -111,10 +111,8 @@ def _read_many(source: str, reading: Reading) -> Data:
     """Read all files that a pattern names as one table, some rows at a time."""
     paths = paths_of(source)
     note(f"reading {len(paths)} files, some rows at a time")
-    try:
+    with _told_in_options():
         return read_many(paths, format=reading.format, **reading.options())
-    except (TypeError, ValueError) as error:
-        raise ValueError(in_options(str(error))) from None
 
 
 def _frequent(data: Data, reading: Reading) -> Data:
@@ -157,13 +155,14 @@ def read_blocks(
         yield read_rows(source, preparation, None, reading, labelled=False, seed=seed).X
         return
     if is_pattern(source):
+        require_one_table(source, reading, "many files")
         for name in paths_of(source):
             yield from read_blocks(name, preparation, reading)
         return
     is_noted = False
-    with _as_file(source) as path:
+    with _as_file(source) as path, _told_in_options():
         name = reading.format or detect_format(path)
-        for data in preparation.read_blocks(path, format=name):
+        for data in preparation.read_blocks(path, format=name, **_beside(reading)):
             is_noted = is_noted or _note_unknown(preparation, data)
             yield preparation.transform(data.X)
 
@@ -182,6 +181,7 @@ def read_raw(
     Of many files, the text of one is held at a time.
     """
     if is_pattern(source):
+        require_one_table(source, reading, "many files")
         parts = [
             read_raw(name, preparation, classes, reading, labelled=labelled)
             for name in paths_of(source)
@@ -216,13 +216,25 @@ def _read_like(
 ) -> Data:
     with _as_file(source) as path:
         name = reading.format or detect_format(path)
-        options: dict[str, Any] = {}
+        options = _beside(reading)
         if labelled:
             options = {**_label_options(name, preparation, classes), **reading.options()}
-        try:
+        with _told_in_options():
             return preparation.read(path, format=name, **options)
-        except (TypeError, ValueError) as error:
-            raise ValueError(in_options(str(error))) from None
+
+
+def _beside(reading: Reading) -> dict[str, Any]:
+    """Return the options of rows without labels."""
+    return {} if reading.vectors is None else {"vectors": reading.vectors}
+
+
+def require_one_table(source: str, reading: Reading, why: str) -> None:
+    """Refuse vectors beside anything but one file, whose rows they follow."""
+    if reading.vectors is not None:
+        raise ValueError(
+            f"--vectors goes with one table, not with {why} ({source}): keep vectors in a column "
+            "of lists, as Parquet and JSON lines have them"
+        )
 
 
 def _label_options(name: str, preparation: Preparation, classes: Any) -> dict[str, Any]:
@@ -296,8 +308,15 @@ def _as_file(source: str) -> Iterator[Path]:
 
 
 def _read(path: Path, name: str | None, options: dict[str, Any]) -> Data:
-    try:
+    with _told_in_options():
         return read(path, format=name, **options)
+
+
+@contextmanager
+def _told_in_options() -> Iterator[None]:
+    """Let errors name options of commands."""
+    try:
+        yield
     except (TypeError, ValueError) as error:  # TypeError: an option that the format does not have
         raise ValueError(in_options(str(error))) from None
 

@@ -63,6 +63,14 @@ Categorical = Annotated[
     list[str] | None, typer.Option(help="Columns of categories, joined by commas.")
 ]
 Ignore = Annotated[list[str] | None, typer.Option(help="Columns to leave out, joined by commas.")]
+Vectors = Annotated[
+    Path | None,
+    typer.Option(
+        help="An .npy file beside a table, with one vector per row, such as an embedding: one more "
+        "column, called vectors.",
+        show_default=False,
+    ),
+]
 Tune = Annotated[
     bool | None,
     typer.Option(
@@ -196,6 +204,7 @@ class Reading:
     text: Text = None
     categorical: Categorical = None
     ignore: Ignore = None
+    vectors: Vectors = None
     min_count: MinCount = 1
     max_labels: MaxLabels = None
 
@@ -212,6 +221,7 @@ class Reading:
             "text": _names(self.text),
             "categorical": _names(self.categorical),
             "ignore": _names(self.ignore),
+            "vectors": self.vectors,
         }
         return {name: value for name, value in options.items() if value is not None and value != []}
 

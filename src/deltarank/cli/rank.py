@@ -46,6 +46,7 @@ def rank(
         ),
     ] = None,
     source_format: options.Format = None,
+    vectors: options.Vectors = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     dask: options.Dask = None,
@@ -69,7 +70,7 @@ def rank(
     from deltarank.storage.prepared import Model
 
     ranker = Model.load(model, mmap=dask is None)
-    reading = options.Reading(source_format)
+    reading = options.Reading(source_format, vectors=vectors)
     asked = Asked(top, probabilities, sets)
     if dask is not None:
         from deltarank.cli.cluster import answers_there

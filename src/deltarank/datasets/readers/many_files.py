@@ -18,6 +18,7 @@ from deltarank.datasets.readers.kinds import guess_kind
 from deltarank.datasets.readers.label_columns import marked_columns, obvious_column
 from deltarank.datasets.readers.table_files import TABLES, Table
 from deltarank.datasets.readers.tables import read_table
+from deltarank.datasets.readers.vectors_beside import require_rows
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def read_many(
     n_bytes : int
         About how much of a file is held at a time.
     **options
-        As in `read_table`.
+        As in `read_table`; vectors are those of all rows, file after file.
 
     Examples
     --------
@@ -148,6 +149,8 @@ def _read(
     """Return the rows of all files, and how many each of them has."""
     columns, texts, rows_of = _columns(files, options)
     n_rows = sum(rows_of.values())
+    if options.get("vectors") is not None:
+        require_rows(files.paths[0].parent, n_rows, options["vectors"])
     for name in texts:
         columns[name] = TextsOfFiles(name, n_rows, files)
     reading = {**options, "text": list(texts)} if texts else options

@@ -24,6 +24,7 @@ from deltarank.datasets.readers.table_files import (
     tsv_tables,
 )
 from deltarank.datasets.readers.telling_nothing import reason_to_leave_out
+from deltarank.datasets.readers.vectors_beside import COLUMN as VECTORS
 from deltarank.datasets.readers.vectors_beside import require_rows, with_vectors
 
 
@@ -198,8 +199,9 @@ def _require(path: Path, names: Collection[str], wanted: dict[str, Collection[st
         why = "a feature in training" if option == "encoder" else f"which {option}= names"
         for name in columns:
             if name not in names:
+                hint = "; vectors= (--vectors) names their file" if name == VECTORS else ""
                 raise ValueError(
-                    f"{path} has no column {name!r}, {why}; its columns are {_listed(names)}"
+                    f"{path} has no column {name!r}, {why}{hint}; its columns are {_listed(names)}"
                 )
 
 
