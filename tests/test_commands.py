@@ -677,6 +677,27 @@ def test_a_metric_that_is_none_is_refused(run, tmp_path, metric):
     assert "--metric" in result.err
 
 
+@pytest.mark.parametrize("ranker", ["pairwise", "adaboost-mr"])
+def test_a_rule_needs_chances_and_says_so_before_the_work(run, tmp_path, ranker):
+    options = ("--ranker", ranker, "--metric", "macro-f1@2", "--model", tmp_path / "m.delta")
+    result = run("fit", tmp_path / "none.csv", *options)
+    assert result.code == 2
+    assert "its scores tell pairs of labels apart" in " ".join(result.err.replace("│", "").split())
+
+
+@pytest.mark.parametrize("name", ["n_trees", "n_stumps", "C"])
+def test_a_rule_is_found_for_the_parameter_that_was_chosen(name):
+    from deltarank import AdaBoostRanker, BoostedTreeRanker, LogisticRanker
+    from deltarank.cli.training import Settings, _decided, find_recipe
+
+    recipes = {"n_trees": "boosted-trees", "n_stumps": "adaboost", "C": "logistic"}
+    families = {"n_trees": BoostedTreeRanker, "n_stumps": AdaBoostRanker, "C": LogisticRanker}
+    settings = Settings().made_for("macro-f1@2")
+    fitted = families[name](weight="uniform", **{name: 7})
+    decided = _decided(find_recipe(recipes[name], settings), settings, fitted)
+    assert decided.ranker.get_params()[name] == 7
+
+
 class TestPipelines:
     """Model files of scikit-learn's pipelines, which no command has fitted."""
 

@@ -291,6 +291,13 @@ def test_the_best_f_set_of_many_labels_is_that_of_the_plain_sums(shapes, most):
     assert shuffled[found].min() > shuffled[~found].max()
 
 
+def test_the_best_f_set_of_a_row_without_chances_is_empty():
+    chances = np.array([[0.0, 0.0, 1e-30], [0.9, 0.0, 0.8], [0.0, 0.0, 0.0]])
+    expected = [[False] * 3, [True, False, True], [False] * 3]
+    assert_array_equal(best_f_sets(chances, 1.0, 3), expected)
+    assert_array_equal(best_f_sets(chances[:1], 1.0, 2), expected[:1])
+
+
 @pytest.mark.parametrize("budget", [1, 3, 5, 99])
 @SEEDS
 def test_no_other_cells_within_the_budget_gain_more(budget, seed):

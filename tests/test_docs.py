@@ -30,7 +30,7 @@ FURTHER = {
     "deltarank.serving.app": ["create_app"],
     "deltarank.serving.request_log": ["RequestLog"],
     "deltarank.serving.service": ["Limits", "Service"],
-    "deltarank.torch": ["PairwiseRankingLoss", "UnivariateRankingLoss"],
+    "deltarank.torch": ["PairwiseRankingLoss", "PropensityLoss", "UnivariateRankingLoss"],
 }
 MODULES = [
     "deltarank", "deltarank.datasets", "deltarank.metrics", "deltarank.rankers",

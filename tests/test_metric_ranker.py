@@ -261,3 +261,9 @@ def test_parameters_are_scored_under_the_rule_that_they_serve(rule, metric):
         everywhere = np.arange(TRAIN.stop)
         decided = MetricRanker(PLAIN, metric=rule, k=2, cv=[(everywhere, everywhere)])
         assert_allclose(scored, decided.fit(X[TRAIN], Y[TRAIN]).value_, rtol=1e-3)
+
+
+def test_the_example_shows_that_each_rule_wins_its_own_metric(run_example):
+    values = run_example("plot_metrics_at_k")["values"]
+    for number, metric in enumerate(values):
+        assert np.argmax(values[metric]) == number

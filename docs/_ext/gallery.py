@@ -12,6 +12,7 @@ ORDER = (
     "plot_which_weight",
     "plot_unknown_labels",
     "plot_label_sets",
+    "plot_metrics_at_k",
     "plot_conformal_sets",
     "plot_more_rows",
     "plot_rank_with_onnx",

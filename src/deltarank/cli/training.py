@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from deltarank.base.probabilities import problem_with_chances
 from deltarank.cli.goals import Goal, read_goal
 from deltarank.cli.inputs import note
 from deltarank.core.choices import choose
@@ -18,6 +19,9 @@ from deltarank.datasets import Data, Preparation
 from deltarank.rankers import MetricRanker
 from deltarank.recipes import BALANCES, RECIPES, Recipe, Tuning
 from deltarank.storage.prepared import Model
+
+# What rankers call their number of rounds.
+ROUNDS = ("n_stumps", "n_trees", "n_iterations")
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,13 @@ def find_recipe(name: str, settings: Settings) -> Recipe:
         raise typer.BadParameter(f"--tune chooses --{recipe.parameter}: give only one of the two")
     if settings.prune is not None and name != "logistic":
         raise typer.BadParameter(f"--prune is for logistic, not for {name}")
+    if settings.goal is not None and settings.goal.rule is not None:
+        problem = problem_with_chances(recipe.plain(settings.weight, None, Tuning()))
+        if problem is not None:
+            raise typer.BadParameter(
+                f"--metric {settings.goal.name} needs plain chances of labels, and of --ranker "
+                f"{name} {problem[0]}: use --ranker logistic"
+            )
     if settings.tune is False and name == "kernel":
         raise typer.BadParameter(
             "--no-tune is not for kernel, whose width is chosen by cross-validation in any case"
@@ -91,7 +102,7 @@ def final_ranker(fitted: Any) -> Any:
 def chosen(ranker: Any) -> dict[str, Any]:
     """Return the values of the main parameters, as chosen or as set."""
     ranker = getattr(ranker, "ranker_", ranker)
-    names = ("gamma_", "n_landmarks_", "C", "C_", "balance_", "n_stumps", "n_iterations")
+    names = ("gamma_", "n_landmarks_", "C", "C_", "balance_", *ROUNDS)
     values = {n.removesuffix("_"): getattr(ranker, n) for n in names if hasattr(ranker, n)}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -151,6 +162,7 @@ def _decided(recipe: Recipe, settings: Settings, ranker: Any) -> MetricRanker:
     goal, choices = settings.goal, chosen(ranker)
     assert goal is not None, "only a metric has a rule"
     assert goal.rule is not None, "others need none"
-    value = choices.get("C") if recipe.parameter == "C" else choices.get("n_stumps")
+    names = ("C",) if recipe.parameter == "C" else ROUNDS
+    value = next((choices[name] for name in names if name in choices), None)
     again = recipe.plain(settings.weight, value, Tuning(seed=settings.seed))
     return MetricRanker(again, metric=goal.rule, k=goal.k, random_state=settings.seed)

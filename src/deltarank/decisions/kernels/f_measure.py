@@ -130,7 +130,7 @@ def _sort_first(chances, n):
 @njit(nogil=True, cache=True)
 def best_sizes(chances, square, most, sizes):
     """Write, for every row, the size of its best set; `square` is beta squared."""
-    others, scratch = np.empty((1, 1)), np.empty((1, 1))
+    others, scratch = np.empty((1, 1)), np.zeros((2, AT_ONCE + 1))
     for i in range(chances.shape[0]):
         row = chances[i].astype(np.float64)
         row = row[row > NEGLIGIBLE]
