@@ -16,6 +16,7 @@ from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
+from deltarank.core.memory import require_cells
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
 from deltarank.decisions.batch import decide_batch
@@ -38,6 +39,9 @@ from deltarank.wrappers.wrapped import (
     as_ranker,
     take_features,
 )
+
+# Of each row and label held out: chances, also those of a fold in float64, and gains.
+BYTES_PER_CELL = 25
 
 
 class MetricRanker(DecidingRanker):
@@ -213,6 +217,8 @@ class MetricRanker(DecidingRanker):
 
     def _held_out(self, data: Labelled) -> HeldOut:
         labels = data.targets.labels
+        shape, way_out = (labels.n_rows, labels.n_labels), "fit fewer labels or rows"
+        require_cells(f"a rule for {self.metric} from", shape, BYTES_PER_CELL, way_out)
         chances = np.empty((labels.n_rows, labels.n_labels), np.float32)
 
         def ask(ranker: Any, X: Any) -> Any:
