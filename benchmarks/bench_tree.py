@@ -230,7 +230,7 @@ def omikuji(X, Y, folder, **options):
     """Return a fit of omikuji, which reads a file; writing that does not count."""
     library = extra("bench", "omikuji")
     path = folder / "train.txt"
-    _write(path, X, Y)
+    write_xmc(path, X, Y)
     parameters = library.Model.default_hyper_param()
     for name, value in options.items():
         setattr(parameters, name, value)
@@ -287,7 +287,7 @@ def _padded(rankings):
     return np.array([(list(labels) + [0] * TOP)[:TOP] for labels in rankings], np.intp)
 
 
-def _write(path, X, Y):
+def write_xmc(path, X, Y):
     """Write rows in the format of the extreme classification repository."""
     with path.open("w") as file:
         file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")

@@ -19,7 +19,7 @@ import real_data
 from deltarank import datasets
 
 ROOT = Path(__file__).parents[1]
-SHARED = {"measure.py", "real_data.py"}
+SHARED = {"measure.py", "real_data.py", "text_peers.py"}
 SCRIPTS = sorted({path.name for path in (ROOT / "benchmarks").glob("*.py")} - SHARED - {"guard.py"})
 TINY = {"DELTARANK_BENCH_SCALE": "0.001", "DELTARANK_DATA": ""}
 

@@ -1,5 +1,6 @@
 """Memory is bounded by a budget, and what cannot fit is refused before the work, in words."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -10,11 +11,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from deltarank import LogisticRanker, LogisticRankerCV, rank_loss
+from deltarank import LogisticRanker, LogisticRankerCV, rank_loss, rankers
 from deltarank.core import memory
 from deltarank.core.splits import LabelStratifiedKFold
 
 RNG = np.random.default_rng(0)
+# What is wanted, what there is, and what to do.
+REFUSAL = r"refused: .+ needs [\d.]+ [kMG]B of memory, and [\d.]+ [kMG]B are free; \w+"
 
 
 def text_like(n_rows, n_features, n_labels, words=20):
@@ -103,6 +106,70 @@ def test_few_rows_are_measured_where_all_scores_would_not_fit(monkeypatch):
     X, Y = text_like(300, 1500, 30)
     ranker = LogisticRankerCV(Cs=[1e-5, 30.0], cv=3, random_state=0).fit(X, Y)
     assert ranker.C_ == 30.0
+
+
+# Rankers at their quickest, of which each is refused on the data of `WIDE` if these have this many
+# megabytes, None where it fits any room: it goes label by label, or group by group.
+RANKERS = {
+    "LogisticRanker()": 60,
+    "LogisticRanker(prune=0.1)": None,
+    "LogisticRankerCV(cv=2, Cs=[1.0, 10.0])": 60,
+    "KernelLogisticRanker(C=1.0, cv=2, n_landmarks=100)": 1,
+    "LabelTreeRanker()": None,
+    "AdaBoostRanker(n_stumps=2)": 20,
+    "AdaBoostMR(n_stumps=2)": 20,
+    "AdaBoostMH(n_stumps=2)": 20,
+    "BoostedTreeRanker(n_trees=2)": 20,
+    "StagedSearchCV(AdaBoostMH(), rounds=[1, 2], cv=2)": 10,
+    "PairwiseRanker(max_iter=2)": 60,
+    "LogLinearRanker(n_iterations=2)": 60,
+    "WeightedBinaryRelevance(LogisticRegression(max_iter=2))": 60,
+    "CalibratedRanker(LogisticRanker(prune=0.1), cv=2)": 60,
+    "ConformalRanker(LogisticRanker(prune=0.1))": 10,
+    "MetricRanker(LogisticRanker(weight='uniform', prune=0.1), k=3, cv=2)": 30,
+}
+WIDE = """
+    import resource, sys, warnings
+    sys.path[:0] = {path!r}
+    warnings.simplefilter("ignore")
+    from sklearn.linear_model import LogisticRegression
+    from test_memory import text_like
+    from deltarank import *
+    X, Y = text_like(800, {n_features}, 2000)
+    {ranker}.fit(*text_like(100, 400, 5))  # compiled, and threads started, before the limit is set
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + {room}, size + {room}))
+    try:
+        {ranker}.fit(X, Y)
+        print("fitted")
+    except MemoryError as error:
+        print("refused:", error)
+"""
+
+
+def test_every_ranker_is_tried_with_little_memory():
+    tried = " ".join(RANKERS)
+    assert [name for name in rankers.__all__ if name.endswith(("Ranker", "CV", "MR", "MH", "ce"))
+            and name not in tried] == []  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+@pytest.mark.parametrize("ranker", RANKERS)
+@pytest.mark.parametrize("room", ["little", "enough"])
+def test_wide_text_is_refused_in_words_or_fits_the_room(ranker, room):
+    path = [p for p in sys.path if p]
+    little = 2**20 * (RANKERS[ranker] or 300)
+    given = {"room": little if room == "little" else 2**31, "n_features": 5000}
+    code = textwrap.dedent(WIDE).format(path=path, ranker=ranker, **given)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    if room == "little" and RANKERS[ranker] is not None:
+        assert re.match(REFUSAL, found.stdout), found.stdout
+    else:
+        assert found.stdout == "fitted\n"
 
 
 BOUNDED = """

@@ -13,7 +13,9 @@ from deltarank.base.parameters import positive_integer
 from deltarank.base.ranker import constant_scores, training_weights
 from deltarank.base.staged import StagedRanker
 from deltarank.base.targets import Targets
+from deltarank.boosting.places import cell_type
 from deltarank.boosting.values import MOST_BINS
+from deltarank.core import memory
 from deltarank.core.choices import choose
 from deltarank.core.labels import LabelSets
 from deltarank.core.threads import row_blocks, run
@@ -21,6 +23,9 @@ from deltarank.core.weights import Weight
 
 # Rows whose features and scores stay in cache while all stumps pass over them.
 ROWS_PER_BLOCK = 128
+# Of each row and label beside the weights, which are there twice; of each stored value, as columns
+# and as codes; and of each stump and label, kept and while they are joined: measured.
+BYTES_PER_CELL, BYTES_PER_STORED, BYTES_PER_STUMP = 13, 26, 100
 VOTES = {"discrete": "one step for all branches", "real": "a step a branch"}
 
 
@@ -76,7 +81,20 @@ class StumpRanker(StagedRanker):
         weights = training_weights(targets._replace(labels=labels), y, self.weight, sample_weight)
         self.constants_ = constant_scores(labels, weights)
         counted = self._counted(labels, weights)
+        self._check_memory(X, labels)
         yield from self._boost(X[counted], labels.take(counted), weights[counted], stages)
+
+    def _check_memory(self, X: Any, labels: LabelSets) -> None:
+        """Refuse a fit whose cells, bins and stumps have no room."""
+        (n_rows, n_features), n_labels = X.shape, labels.n_labels
+        size = cell_type(n_rows * n_labels).itemsize
+        cells = n_rows * n_labels * (BYTES_PER_CELL + 2 * size)
+        codes = BYTES_PER_STORED * X.nnz if sparse.issparse(X) else n_rows * n_features
+        memory.require(
+            cells + codes + self.n_stumps * n_labels * BYTES_PER_STUMP,
+            f"{self.n_stumps} rounds for {n_labels} labels of {n_rows} rows",
+            "fit fewer labels, rows or rounds, or a LabelTreeRanker",
+        )
 
     def _counted(self, labels: LabelSets, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which rows have any loss."""

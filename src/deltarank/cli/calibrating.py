@@ -11,10 +11,9 @@ from deltarank.core.progress import progress
 from deltarank.datasets import Data
 from deltarank.rankers import CalibratedRanker, LogisticRanker, LogisticRankerCV
 from deltarank.storage.prepared import Model
+from deltarank.wrappers.calibrated import BYTES_PER_CELL
 
 FOLDS = 5
-# Of each row and label: a score, a probability, what is known, and places to sort them.
-BYTES_PER_CELL = 60
 
 
 def calibrated(model: Model, data: Data, seed: int) -> Model:

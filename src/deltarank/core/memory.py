@@ -59,6 +59,13 @@ def require(n_bytes: float, work: str, way_out: str) -> None:
         )
 
 
+def require_cells(work: str, shape: tuple[int, ...], bytes_per_cell: float, way_out: str) -> None:
+    """Refuse work that holds arrays of a number for each row and label where they do not fit."""
+    n_rows, n_labels = shape
+    what = f"{work} {n_rows} rows and {n_labels} labels"
+    require(n_rows * n_labels * bytes_per_cell, what, way_out)
+
+
 def available() -> int:
     """Return how many bytes this process may still take, by system, container and process."""
     return max(min(_limits(), default=UNKNOWN), 0)

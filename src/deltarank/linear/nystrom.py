@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from deltarank.core import memory
 from deltarank.core.blas import one_blas_thread
 from deltarank.core.progress import progress
 from deltarank.core.threads import n_threads, row_blocks, run
@@ -45,6 +46,12 @@ class NystromMap(NamedTuple):
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """Return phi of each row, shape (n, r), computed in blocks of rows on all threads."""
+        shape = X.shape[0], self.whitening.shape[1]
+        memory.require(
+            shape[0] * shape[1] * self.whitening.itemsize,
+            f"a map of {shape[0]} rows by {shape[1]} landmarks",
+            "take fewer landmarks or rows",
+        )
         mapped = np.empty((X.shape[0], self.whitening.shape[1]), self.whitening.dtype)
 
         def fill(rows: slice) -> None:

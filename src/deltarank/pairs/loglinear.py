@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from deltarank.base.parameters import positive_integer, positive_number
 from deltarank.base.publishing import published_stages
+from deltarank.core import memory
 from deltarank.core.choices import choose
 from deltarank.core.progress import progress
 from deltarank.core.weights import Weight
 from deltarank.pairs.objective import PAIR_LOSSES
-from deltarank.pairs.pairwise import PairProblem, PairwiseLinearRanker, pair_problem
-from deltarank.pairs.parallel_update import ParallelUpdate
+from deltarank.pairs.pairwise import TOO_LARGE, PairProblem, PairwiseLinearRanker, pair_problem
+from deltarank.pairs.parallel_update import ParallelUpdate, bytes_of_update
 
 # Updates this many times slower than on well-scaled features are hopeless.
 HOPELESS = 1000.0
@@ -172,7 +173,11 @@ class LogLinearRanker(PairwiseLinearRanker):
     def _fit_parallel(
         self, X: Any, problem: PairProblem, kept: NDArray[np.int64]
     ) -> Iterator[None]:
-        theta = np.zeros((problem.labels.n_labels, X.shape[1] + 1))
+        shape = problem.labels.n_labels, X.shape[1] + 1
+        size = bytes_of_update(X.shape[0], X.dtype) + len(kept) * X.dtype.itemsize
+        work = f"LogLinearRanker of {shape[0]} labels, {X.shape[1]} features and {len(kept)} stages"
+        memory.require(shape[0] * shape[1] * size, work, TOO_LARGE)
+        theta = np.zeros(shape)
         update: ParallelUpdate | None = None
         losses = np.zeros(kept[-1])
         self.rho_ = 2.0

@@ -25,6 +25,8 @@ from deltarank.metrics.pairwise import own_losses, plain_pairs
 
 MEMORY = 10
 BYTES_OF_HISTORY = 2**30
+# Of each variable, histories and gradients of parts aside: measured.
+BYTES_OF_VECTORS = 112
 SMALLEST_CURVATURE = 1e-10
 # The solver's estimate of the gap was seen to be 20 times too small here: one problem of many
 # labels has slow directions that the first, fast steps do not show.
@@ -65,6 +67,18 @@ def pair_loss(name: Any) -> PairLoss:
         for key, loss in own_losses().items()
     }
     return choose({**pair_by_pair, **PAIR_LOSSES}, name, "loss")
+
+
+def bytes_of_solver(shape: tuple[int, int], n_labels: int) -> int:
+    """Return about what solving takes for rows of this shape: vectors, histories, gradients."""
+    n_variables = n_labels * (shape[1] + 1)
+    n_parts = len(chunks(np.arange(shape[0])))
+    return n_variables * (BYTES_OF_VECTORS + 8 * _history(n_variables) + 8 * n_parts)
+
+
+def _history(n_variables: int) -> int:
+    """Return how many pairs of steps and gradients are remembered, in float32."""
+    return int(np.clip(BYTES_OF_HISTORY // (8 * n_variables), 3, MEMORY))
 
 
 class PairwisePass:
@@ -142,13 +156,12 @@ class PairwisePass:
                 point, value = solution.point, solution.value[0]
 
     def _descend(self, point: Array, tol: float, max_iter: int) -> Solution:
-        memory = int(np.clip(BYTES_OF_HISTORY // (8 * point.size), 3, MEMORY))
         start = Start(point, point, np.zeros_like(point))
         with one_blas_thread():
             return lbfgs(
                 self.evaluate,
                 start,
-                ArraySteps(start, memory),
+                ArraySteps(start, _history(point.size)),
                 stages=(Stage(Precision.EXACT),),
                 tol=tol,
                 max_iter=max_iter,

@@ -11,12 +11,18 @@ from sklearn.utils import _safe_indexing
 from deltarank.base.parameters import positive_integer, positive_number
 from deltarank.base.ranker import CELLS_PER_CHUNK, constant_scores, training_weights
 from deltarank.base.targets import Targets
+from deltarank.core import memory
 from deltarank.core.labels import LabelSets, row_numbers
 from deltarank.core.weights import Weight
 from deltarank.linear.ranker import LinearRanker, with_constants
-from deltarank.pairs.objective import PairLoss, PairwisePass, pair_loss
+from deltarank.pairs.objective import PairLoss, PairwisePass, bytes_of_solver, pair_loss
 
 ROWS_FOR_THRESHOLD = 10_000
+# All labels are one problem, of which no block can be solved alone.
+TOO_LARGE = (
+    "fit fewer labels or features, or one regression per label (LogisticRanker): pairs tie labels "
+    "together, so that these cannot go block by block"
+)
 
 
 class PairProblem(NamedTuple):
@@ -87,6 +93,11 @@ class PairwiseLinearRanker(LinearRanker):
         n_labels, n_features = problem.labels.n_labels, X.shape[1]
         if not problem.weights[:, 0].any():
             return np.zeros((n_labels, n_features)), np.zeros(n_labels)
+        memory.require(
+            bytes_of_solver(X.shape, n_labels),
+            f"{type(self).__name__} of {n_labels} labels and {n_features} features",
+            TOO_LARGE,
+        )
         data = PairwisePass(X, problem.labels, problem.weights, loss=loss, C=C)
         solution = data.solve(tol=tol, max_iter=max_iter)
         self.n_iter_, self.converged_ = int(solution.n_iter[0]), bool(solution.converged[0])

@@ -15,6 +15,7 @@ from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
+from deltarank.core.memory import require_cells
 from deltarank.core.progress import progress
 from deltarank.core.scores import FIRST
 from deltarank.wrappers.calibration import METHODS, Calibration
@@ -26,6 +27,9 @@ from deltarank.wrappers.wrapped import (
     as_ranker,
     take_features,
 )
+
+# Of each row and label: a score, a probability, what is known, and places to sort them.
+BYTES_PER_CELL = 60
 
 
 class CalibratedRanker(DecidingRanker):
@@ -138,6 +142,8 @@ class CalibratedRanker(DecidingRanker):
     def _calibrate(self, data: Labelled, method: Any) -> tuple[Cells, Calibration]:
         """Return the held-out probabilities with their labels, and the maps that gave them."""
         labels = data.targets.labels
+        way_out = "calibrate fewer labels or rows"
+        require_cells("calibrating", (labels.n_rows, labels.n_labels), BYTES_PER_CELL, way_out)
         relevant = labels.to_csr().toarray().astype(bool)
         known = np.ones_like(relevant)
         if labels.unknown is not None:

@@ -15,6 +15,7 @@ from deltarank.base.targets import PREDICTIONS
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.choices import choose
 from deltarank.core.labels import row_numbers
+from deltarank.core.memory import require_cells
 from deltarank.decisions.conformal import RISKS, Risk, safe_threshold
 from deltarank.wrappers.wrapped import (
     ONE_CLASS_A_ROW,
@@ -22,6 +23,9 @@ from deltarank.wrappers.wrapped import (
     as_ranker,
     take_features,
 )
+
+# Of each row and label calibrated on: a score, and places to sort it.
+BYTES_PER_CELL = 60
 
 
 class ConformalRanker(DecidingRanker):
@@ -134,6 +138,9 @@ class ConformalRanker(DecidingRanker):
         self.n_calibration_ = int(np.ceil(self.calibration_size * labels.n_rows))
         if self.n_calibration_ == labels.n_rows:
             raise ValueError("calibration_size leaves no row to fit the ranker to; give more rows")
+        shape = self.n_calibration_, labels.n_labels
+        way_out = "lower calibration_size, or fit fewer labels"
+        require_cells("calibrating on", shape, BYTES_PER_CELL, way_out)
         order = check_random_state(self.random_state).permutation(labels.n_rows)
         held, train = np.sort(order[: self.n_calibration_]), np.sort(order[self.n_calibration_ :])
         fitted = clone(as_ranker(self.ranker))

@@ -7,10 +7,14 @@ from numpy.typing import NDArray
 
 from deltarank.base.probabilities import problem_with_chances
 from deltarank.base.selection import Labelled
+from deltarank.core.memory import require_cells
 from deltarank.core.weights import Weight
 from deltarank.decisions.frank_wolfe import HeldOut
 from deltarank.wrappers.calibrated import CalibratedRanker
 from deltarank.wrappers.held_out import held_out
+
+# Of each row and label held out: chances, also those of a fold in float64, and gains.
+BYTES_PER_CELL = 25
 
 
 def require_chances(ranker: Any, metric: str, weight: Weight) -> None:
@@ -41,6 +45,8 @@ def chances_of(ranker: Any, X: Any) -> NDArray[Any]:
 def held_out_chances(ranker: Any, data: Labelled, cv: Any, random_state: Any) -> HeldOut:
     """Return the chances of each row by rankers fitted without it, with its labels."""
     labels = data.targets.labels
+    shape, way_out = (labels.n_rows, labels.n_labels), "fit fewer labels or rows"
+    require_cells("held-out chances of", shape, BYTES_PER_CELL, way_out)
     chances = np.empty((labels.n_rows, labels.n_labels), np.float32)
 
     def ask(fitted: Any, X: Any) -> Any:

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from deltarank.base.ranker import Ranker, constant_scores, training_weights
+from deltarank.core import memory
 from deltarank.core.arguments import refuse_hidden
 from deltarank.core.labels import LabelSets
 from deltarank.core.weights import Weight
@@ -91,11 +92,22 @@ class WeightedBinaryRelevance(Ranker):
         if len(used) < len(weights):
             X = _safe_indexing(X, used)
         column = _columns(targets.labels.take(used))
-        fit = delayed(_fit_label)
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            fit(self.estimator, X, *column(label), {keyword: weights[used]})
-            for label in range(targets.labels.n_labels)
+        fit, rest = delayed(_fit_label), {keyword: weights[used]}
+        members, n_labels = targets.labels.members, targets.labels.n_labels
+        # One tells what all will take.
+        frequent = int(np.bincount(members, minlength=n_labels).argmax())
+        first = _fit_label(self.estimator, X, *column(frequent), rest)
+        memory.require(
+            (n_labels - 1) * _bytes_of_arrays(first),
+            f"{n_labels} times a fitted {type(self.estimator).__name__}",
+            "fit fewer labels or features, or a LogisticRanker with prune",
         )
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            fit(self.estimator, X, *column(label), rest)
+            for label in range(n_labels)
+            if label != frequent
+        )
+        self.estimators_.insert(frequent, first)
         self.constant_scores_ = constant_scores(targets.labels, weights)
         take_features(self, self.estimators_)
         return self
@@ -160,6 +172,13 @@ def _fit_label(
     if len(y) == 0 or y.min() == y.max():
         return None
     return clone(estimator).fit(X, y, **weights)
+
+
+def _bytes_of_arrays(fitted: Any) -> int:
+    """Return what the arrays of a fitted estimator take, such as coefficients; 0 for a constant."""
+    last = fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
+    held = getattr(last, "__dict__", {}).values()
+    return sum(value.nbytes for value in held if isinstance(value, np.ndarray))
 
 
 def _weight_keyword(estimator: Any) -> str:
