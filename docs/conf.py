@@ -11,6 +11,7 @@ from sphinx.ext import autosummary
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+import choosing  # noqa: E402
 import landing  # noqa: E402
 
 project = "DeltaRank"
@@ -38,6 +39,7 @@ templates_path = ["_templates"]
 # Markdown: $equations$, links to headings, classes for the landing page.
 myst_enable_extensions = ["dollarmath", "attrs_block", "colon_fence"]
 myst_heading_anchors = 4
+choosing.draw(HERE.parent / "benchmarks" / "choosing.csv", HERE / "generated")
 landing.draw(HERE / "results" / "figure1.csv", HERE / "generated" / "regret.svg")
 
 highlight_options = {"python": {"stripnl": True}}  # examples end with a blank line for doctest

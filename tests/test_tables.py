@@ -170,7 +170,7 @@ class TestEncoder:
         [
             ({}, "an encoder must be a list of columns; got dict"),
             ([{"kind": "number"}], "each column of an encoder must have a kind and a name"),
-            ([{"kind": "code", "name": "a"}], "unknown kind 'code'"),
+            ([{"kind": "script", "name": "a"}], "unknown kind 'script'"),
             ([{"kind": "number", "name": "a"}], r"a number column must have \['fill', 'name'\]"),
             ([{"kind": "number", "name": "a", "fill": np.nan}], "'a' of an encoder is damaged"),
             ([{"kind": "number", "name": "a", "fill": "1"}], "'a' of an encoder is damaged"),

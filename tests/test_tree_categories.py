@@ -247,3 +247,56 @@ def test_a_file_with_broken_sets_is_refused(tmp_path):
     save(ranker, tmp_path / "broken.delta")
     with pytest.raises(ValueError, match="category_sets_ are not those of the nodes"):
         load(tmp_path / "broken.delta")
+
+
+def write_table(path, codes, sizes, labels):
+    names = ["a", "b", "c"]
+    lines = ["shape,size,tags"]
+    for code, size, row in zip(codes, sizes, labels, strict=True):
+        shape = "" if np.isnan(code) else f"s{int(code)}"
+        lines.append(f"{shape},{size},{';'.join(n for n, y in zip(names, row, strict=True) if y)}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_command_numbers_categories_and_serves_them(tmp_path, monkeypatch, capsys):
+    from deltarank.cli import main
+    from deltarank.serving.single_row import SingleRow
+    from deltarank.storage.prepared import Model
+
+    codes = np.where(RNG.random(N) < 0.1, np.nan, CODES)
+    path = write_table(tmp_path / "rows.csv", codes, X[:, 1], Y[:, :3])
+    model = tmp_path / "rows.delta"
+    options = ["--ranker", "boosted-trees", "--rounds", "5", "--separator", ";"]
+    arguments = ["fit", str(path), "--model", str(model), *options]
+    monkeypatch.setattr("sys.argv", ["deltarank", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code, capsys.readouterr().err
+    fitted = Model.load(model)
+    assert fitted.preparation.feature_names() == ["shape", "size"]
+    assert_array_equal(fitted.ranker.is_categorical_, [True, False])
+    # The same as a fit to numbers of categories, in the order of their names.
+    by_hand = BoostedTreeRanker(n_trees=5, categorical_features=[0], random_state=0)
+    by_hand.fit(np.column_stack([codes, X[:, 1]]), Y[:, :3])
+    data = fitted.preparation.read(path)
+    assert_array_equal(
+        fitted.scores(fitted.preparation.transform(data.X)),
+        by_hand.decision_function(np.column_stack([codes, X[:, 1]])),
+    )
+    row = SingleRow(fitted.preparation)
+    assert_array_equal(row({"shape": "s3", "size": 0.5}), [[3, 0.5]])
+    assert_array_equal(row({"shape": "never met", "size": 0.5}), [[np.nan, 0.5]])
+
+
+def test_columns_that_name_several_categories_stay_columns_of_0_and_1():
+    from deltarank.datasets import Encoder
+
+    table = {"tags": [["a", "b"], ["a"], []], "many": [f"c{k}" for k in range(3)]}
+    encoder, features = Encoder.fit_transform(table)
+    coded = encoder.with_codes(features)
+    assert coded.feature_names() == ["tags=a", "tags=b", "many"]
+    assert coded.code_features() == (2,)
+    assert_array_equal(encoder.recoded(features, coded), coded.transform(table))
+    assert_array_equal(encoder.recoded(sparse.csr_array(features), coded), coded.transform(table))
+    assert Encoder.from_json(coded.to_json()) == coded

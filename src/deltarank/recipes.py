@@ -39,7 +39,7 @@ class Tuning(NamedTuple):
 
     `rounds` are of stumps that all labels share, `stumps` of each label's own, `trees` of trees;
     `Cs` of None stands for the grid of `LogisticRankerCV`, and `balances` are for it too. By
-    `scoring` all of them are chosen.
+    `scoring` all of them are chosen. `categorical` features are numbers of categories.
     """
 
     folds: int = 5
@@ -50,6 +50,7 @@ class Tuning(NamedTuple):
     Cs: Sequence[float] | None = None
     balances: Sequence[float] = (0.0,)
     scoring: Any = "neg_rank_loss"
+    categorical: Sequence[int] = ()
 
 
 class Recipe(NamedTuple):
@@ -68,6 +69,8 @@ class Recipe(NamedTuple):
         Whether features must be on one scale.
     tuned_by_default : bool
         Whether the commands tune it unless told otherwise.
+    takes_categories : bool
+        Whether it splits categories into sets, and wants their numbers, not columns of 0 and 1.
     """
 
     plain: Callable[[Any, Any, Tuning], Any]
@@ -75,6 +78,7 @@ class Recipe(NamedTuple):
     parameter: str
     scale: bool
     tuned_by_default: bool = False
+    takes_categories: bool = False
 
 
 def _given(**parameters: Any) -> dict[str, Any]:
@@ -119,7 +123,12 @@ def _label_tree(weight: Any, C: float | None, tuning: Tuning) -> LabelTreeRanker
 
 
 def _boosted_trees(weight: Any, rounds: int | None, tuning: Tuning) -> BoostedTreeRanker:
-    return BoostedTreeRanker(weight=weight, random_state=tuning.seed, **_given(n_trees=rounds))
+    return BoostedTreeRanker(
+        weight=weight,
+        categorical_features=list(tuning.categorical) or None,
+        random_state=tuning.seed,
+        **_given(n_trees=rounds),
+    )
 
 
 def _search_penalty(ranker: Any, tuning: Tuning) -> Any:
@@ -179,6 +188,7 @@ RECIPES = {
         lambda weight, tuning: _staged(_boosted_trees(weight, None, tuning), tuning.trees, tuning),
         "rounds",
         scale=False,
+        takes_categories=True,
     ),
     "lllr": Recipe(
         _loglinear,

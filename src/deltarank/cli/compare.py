@@ -225,7 +225,7 @@ def _judge_one(
     """Fit a ranker to each part, unless it is too late."""
     import numpy as np
 
-    from deltarank.cli.training import fit_prepared, prepare
+    from deltarank.cli.training import as_wanted, fit_prepared, prepare
     from deltarank.core.progress import progress
     from deltarank.metrics import rank_loss
 
@@ -235,9 +235,12 @@ def _judge_one(
         for count, part in enumerate(parts, start=1):
             if until is not None and time.monotonic() > until:
                 raise _Enough
-            preparation = prepare(part.train, recipe.scale, 0)
-            model, spent = fit_prepared(part.train, preparation, name, recipe, settings)
-            scores = model.scores(preparation.transform(part.X))
+            train, X = as_wanted(part.train, recipe), part.X
+            if part.train.encoder is not None and train.encoder is not None:
+                X = part.train.encoder.recoded(X, train.encoder)
+            preparation = prepare(train, recipe.scale, 0)
+            model, spent = fit_prepared(train, preparation, name, recipe, settings)
+            scores = model.scores(preparation.transform(X))
             losses[part.numbers] = rank_loss(part.Y, scores, per_instance=True)
             seconds += spent
             done(count)

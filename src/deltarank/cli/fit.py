@@ -44,8 +44,9 @@ def fit(
 ) -> None:
     """Fit a ranker to a file and save it as a model file.
 
-    Text becomes TF-IDF, categories become columns of 0 and 1, and numbers are brought to one scale
-    where the ranker needs it; the model file remembers all of this.
+    Text becomes TF-IDF, categories become columns of 0 and 1 (boosted trees split them into sets),
+    and numbers are brought to one scale where the ranker needs it; the model file remembers all of
+    this.
 
     \b
     Examples:
@@ -63,7 +64,7 @@ def fit(
     from deltarank.cli.inputs import read_training
     from deltarank.cli.plan import default_ranker
     from deltarank.cli.show import show
-    from deltarank.cli.training import Settings, find_recipe, fit_prepared, prepare
+    from deltarank.cli.training import Settings, as_wanted, find_recipe, fit_prepared, prepare
 
     settings = Settings(tune, penalty, rounds, weight, seed, prune).made_for(metric)
     recipe = find_recipe(ranker or "logistic", settings)
@@ -83,6 +84,7 @@ def fit(
     if ranker is None:
         ranker = default_ranker(rows.Y.shape[1])
         recipe = find_recipe(ranker, settings)
+    rows = as_wanted(rows, recipe)
     preparation = prepare(rows, recipe.scale, first_number)
     note_columns(column_rows(rows, first_number))
     fitted, seconds = fit_prepared(rows, preparation, ranker, recipe, settings)

@@ -8,6 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,8 @@ from deltarank.datasets.vectors import VectorColumn
 
 # More columns of 0 and 1 than this are kept sparse.
 MOST_DENSE_CATEGORIES = 100
+# Sets of categories have room for so many.
+MOST_CODES = 256
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,33 @@ class CategoryColumn:
         return sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
 
 
+@dataclass(frozen=True)
+class CodeColumn(CategoryColumn):
+    """One column of numbers of categories, for rankers that split them into sets; NaN for none."""
+
+    kind: ClassVar[str] = "code"
+
+    def feature_names(self) -> list[str]:
+        """Return the name of the column."""
+        return [self.name]
+
+    def features(self, cells: Any) -> NDArray[np.float64]:
+        """Return one column of numbers; of several categories the first known counts."""
+        return _first_marks(super().features(cells))
+
+
+def _first_marks(marks: sparse.csr_array) -> NDArray[np.float64]:
+    """Return which column of 0 and 1 has the first 1 of each row, as a column; NaN for none."""
+    lengths = np.diff(marks.indptr)
+    codes = np.full((len(lengths), 1), np.nan)
+    codes[lengths > 0, 0] = marks.indices[marks.indptr[:-1][lengths > 0]]
+    return codes
+
+
 Column = NumberColumn | CategoryColumn | TextColumn | VectorColumn
 KINDS: dict[str, type[Column]] = {
-    column.kind: column for column in (NumberColumn, CategoryColumn, TextColumn, VectorColumn)
+    column.kind: column
+    for column in (NumberColumn, CategoryColumn, CodeColumn, TextColumn, VectorColumn)
 }
 # Columns that hold arrays, which a model file takes as they are.
 WITH_ARRAYS = (TextColumn, VectorColumn)
@@ -159,13 +186,67 @@ class Encoder:
         >>> Encoder.fit({"plot": ["a signal comes from space"]}).is_sparse
         True
         """
-        n_categories = sum(len(c.values) for c in self.columns if isinstance(c, CategoryColumn))
+        n_categories = sum(
+            len(c.feature_names()) for c in self.columns if isinstance(c, CategoryColumn)
+        )
         has_text = any(isinstance(column, TextColumn) for column in self.columns)
         return has_text or n_categories > MOST_DENSE_CATEGORIES
 
     def feature_names(self) -> list[str]:
         """Return one name per feature."""
         return [name for column in self.columns for name in column.feature_names()]
+
+    def with_codes(self, X: Any) -> "Encoder":
+        """Return an encoder that numbers categories, where no row of X names two of a column.
+
+        Examples
+        --------
+        >>> encoder, X = Encoder.fit_transform({"colour": ["red", "blue", None], "size": [1, 2, 3]})
+        >>> coded = encoder.with_codes(X)
+        >>> coded
+        <Encoder: 'colour' (code, 1), 'size' (number, 1)>
+        """
+        pairs = zip(self.columns, self._blocks(X), strict=True)
+        return Encoder(tuple(_coded(column, block) for column, block in pairs))
+
+    def recoded(self, X: Any, other: "Encoder") -> Any:
+        """Return features of this encoder as those of one that `with_codes` made of it.
+
+        Examples
+        --------
+        >>> encoder, X = Encoder.fit_transform({"colour": ["red", "blue", None], "size": [1, 2, 3]})
+        >>> encoder.recoded(X, encoder.with_codes(X))
+        array([[ 1.,  1.],
+               [ 0.,  2.],
+               [nan,  3.]])
+        """
+        return other._joined(
+            [
+                _first_marks(sparse.csr_array(block)) if before.kind != after.kind else block
+                for before, after, block in zip(
+                    self.columns, other.columns, self._blocks(X), strict=True
+                )
+            ]
+        )
+
+    def code_features(self) -> tuple[int, ...]:
+        """Return which features are numbers of categories.
+
+        Examples
+        --------
+        >>> encoder, X = Encoder.fit_transform({"size": [1, 2], "colour": ["red", "blue"]})
+        >>> encoder.with_codes(X).code_features()
+        (1,)
+        """
+        sizes = [len(column.feature_names()) for column in self.columns]
+        firsts = np.cumsum([0, *sizes])[:-1].tolist()
+        kinds = [column.kind for column in self.columns]
+        return tuple(f for f, kind in zip(firsts, kinds, strict=True) if kind == CodeColumn.kind)
+
+    def _blocks(self, X: Any) -> list[Any]:
+        """Return the features of each column."""
+        ends = np.cumsum([0, *(len(column.feature_names()) for column in self.columns)]).tolist()
+        return [X[:, first:end] for first, end in pairwise(ends)]
 
     def transform(self, table: Any) -> Any:
         """Return the features of rows; `table` is a data frame or a dict of columns."""
@@ -208,6 +289,13 @@ class Encoder:
         if not isinstance(state, list):
             raise ValueError(f"an encoder must be a list of columns; got {type(state).__name__}")
         return cls(tuple(_column_from_json(entry) for entry in state))
+
+
+def _coded(column: Column, block: Any) -> Column:
+    """Return a column of codes in place of few categories, of which each row has one at most."""
+    if not isinstance(column, CategoryColumn) or len(column.values) > MOST_CODES:
+        return column
+    return CodeColumn(column.name, column.values) if (block.sum(axis=1) <= 1).all() else column
 
 
 def _column_from_json(entry: Any) -> Column:

@@ -212,6 +212,7 @@ class Service:
 def _column(column: Any) -> dict[str, Any]:
     described = {"name": column.name, "kind": column.kind}
     if isinstance(column, CategoryColumn):
+        described["kind"] = CategoryColumn.kind
         described["values"] = list(column.values[:_CHOICES_SHOWN])
     return described
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from deltarank.core.scores import RowError
 from deltarank.datasets import Preparation
-from deltarank.datasets.encoder import CategoryColumn, NumberColumn
+from deltarank.datasets.encoder import CategoryColumn, CodeColumn, NumberColumn
 from deltarank.datasets.readers.cells import categories
 from deltarank.datasets.text.column import TextColumn
 
@@ -68,6 +68,8 @@ class SingleRow:
             plain = type(cell) in (int, float) and abs(cell) < LARGEST
             number = float(cell) if plain else float(column.features([cell])[0, 0])
             return [0], np.array([self._scaled(first, number)])
+        if isinstance(column, CodeColumn):
+            return [0], column.features([cell])[0]
         if isinstance(column, CategoryColumn):
             known = self._places[column.name]
             members = sorted({known[it] for it in categories(cell) if it in known})
