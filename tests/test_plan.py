@@ -167,7 +167,7 @@ def test_very_many_labels_get_a_tree_unless_another_ranker_is_asked_for(
     told = fitted()
     assert "fitting a label tree, as there are 69 labels" in told
     assert "(--ranker logistic does that)" in told
-    assert re.search(r"fitted LabelTreeRanker to 60 rows, .* in [\d.]+ s$", told, re.MULTILINE)
+    assert re.search(r"fitted LabelTreeRanker to 60 rows, .* in [\d.]+ s; n_trees = 3$", told, re.M)
     assert "fitted LogisticRanker to 60 rows" in fitted("--ranker", "logistic", "--C", "1")
     monkeypatch.setattr(plan, "MOST_WITHOUT_TREE", 69)
     assert "tree" not in fitted("--C", "1").lower()
