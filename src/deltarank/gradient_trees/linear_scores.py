@@ -30,6 +30,10 @@ OPTIONS = Options(tol=1e-5, max_iter=200)
 MOST_SCORES = 128
 # Wider rows get none: coefficients would take more room than trees.
 MOST_FEATURES = 50_000
+# Of the powers of two that features are measured in: their inverses are finite, too.
+EXPONENTS = (-960, 960)
+# In these units one value among 10 ** 12 varies more; what varies less is next to nothing.
+LEAST_VARIANCE = 1e-14
 # Scores are this far from zero at most: a label that a fold has never seen has none.
 LARGEST = 15.0
 
@@ -180,13 +184,21 @@ def _moments(X: Any) -> tuple[Floats, Floats]:
     missing = _marks(X, np.isnan)
     counts = np.maximum(X.shape[0] - _sums(missing), 1)
     known = _filled(X, np.zeros(X.shape[1]))
-    means = _sums(known) / counts
+    # In units of the largest value, powers of two, squares neither overflow nor vanish.
+    largest = abs(known).max(axis=0)
+    largest = largest.toarray().reshape(-1) if sparse.issparse(X) else largest
+    units = np.exp2(np.clip(np.frexp(largest)[1], *EXPONENTS))
     if sparse.issparse(X):
+        known = sparse.csr_array(known.multiply(1 / units))
+        means = _sums(known) / counts
         variances = _sums(known.power(2)) / counts - means**2
     else:
+        known = known / units
+        means = _sums(known) / counts
         variances = _sums(np.where(np.isnan(X), 0.0, known - means) ** 2) / counts
-    usable = variances > 1e-12 * (means**2 + 1e-300)
-    return means, np.where(usable, 1 / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
+    usable = variances > np.maximum(1e-12 * means**2, LEAST_VARIANCE)
+    factors = np.where(usable, 1 / np.sqrt(np.where(usable, variances, 1.0)), 0.0)
+    return means * units, factors / units
 
 
 def _marks(X: Any, ask: Any) -> Any:
