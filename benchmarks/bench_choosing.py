@@ -26,9 +26,9 @@ FEW_ROWS = 200
 
 
 def made(name):
-    """Return a ranker as the command makes it."""
+    """Return a ranker as the command makes it, a staged one with its default number of rounds."""
     recipe, tuning = RECIPES[name], Tuning()
-    tuned = recipe.tuned_by_default
+    tuned = recipe.tuned_by_default and recipe.parameter == "C"
     return recipe.tuned("rank", tuning) if tuned else recipe.plain("rank", None, tuning)
 
 

@@ -8,6 +8,8 @@ from deltarank.datasets import Data
 
 # A fit shows columns in at most this many lines; --dry-run shows each.
 MOST_TOLD = 20
+# What a kind of column is called where its own name says too little.
+SAID_AS = {"code": "category, split into sets"}
 # This many columns alike, side by side, share one line.
 FEWEST_ALIKE = 5
 
@@ -16,7 +18,7 @@ def column_rows(data: Data, first_number: int) -> list[dict[str, Any]]:
     """Return one row per column: its name, how it was read, and how many features or labels."""
     if data.encoder is not None:
         columns = [
-            (column.name, column.kind, len(column.feature_names()))
+            (column.name, SAID_AS.get(column.kind, column.kind), len(column.feature_names()))
             for column in data.encoder.columns
         ]
     elif data.feature_names is not None:

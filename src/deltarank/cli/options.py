@@ -75,7 +75,8 @@ Tune = Annotated[
     bool | None,
     typer.Option(
         "--tune/--no-tune",
-        help="Choose C or the rounds by cross-validation; the default for logistic and kernel.",
+        help="Choose C or the rounds by cross-validation; the default for logistic, kernel and "
+        "boosted-trees.",
         show_default=False,
     ),
 ]
