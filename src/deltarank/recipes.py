@@ -39,7 +39,8 @@ class Tuning(NamedTuple):
 
     `rounds` are of stumps that all labels share, `stumps` of each label's own, `trees` of trees;
     `Cs` of None stands for the grid of `LogisticRankerCV`, and `balances` are for it too. By
-    `scoring` all of them are chosen. `categorical` features are numbers of categories.
+    `scoring` all of them are chosen. `categorical` features are numbers of categories;
+    `penalize_intercept` is for ``logistic``.
     """
 
     folds: int = 5
@@ -51,6 +52,7 @@ class Tuning(NamedTuple):
     balances: Sequence[float] = (0.0,)
     scoring: Any = "neg_rank_loss"
     categorical: Sequence[int] = ()
+    penalize_intercept: bool = False
 
 
 class Recipe(NamedTuple):
@@ -154,13 +156,16 @@ def _search_penalty(ranker: Any, tuning: Tuning) -> Any:
 
 RECIPES = {
     "logistic": Recipe(
-        lambda weight, C, _: LogisticRanker(weight=weight, **_given(C=C)),
+        lambda weight, C, tuning: LogisticRanker(
+            weight=weight, penalize_intercept=tuning.penalize_intercept, **_given(C=C)
+        ),
         lambda weight, tuning: LogisticRankerCV(
             Cs=tuning.Cs,
             balances=tuning.balances,
             scoring=tuning.scoring,
             weight=weight,
             cv=tuning.folds,
+            penalize_intercept=tuning.penalize_intercept,
             random_state=tuning.seed,
         ),
         "C",

@@ -88,6 +88,8 @@ def fit_there(
     with connected(address, OPTION, n_threads()) as client:
         data, n_rows = learn_training(paths, reading)
         preparation = prepare(data, recipe.scale, 0)
+        assert data.encoder is not None, "many files are tables"
+        settings = settings.suited_to(preparation, data.encoder.is_sparse)
         note_columns(column_rows(data, 0))
         there = FilesThere(client, tuple(paths), tuple(n_rows), reading.format, preparation)
 

@@ -85,7 +85,7 @@ def chosen_on_part(recipe: Recipe, settings: Settings, X: Any, Y: Any) -> Any:
         "which takes long; --C 1 chooses nothing)"
     )
     searched = make(recipe, settings).fit(X, Y)
-    chosen = recipe.plain(settings.weight, searched.C_, Tuning(seed=settings.seed))
+    chosen = recipe.plain(settings.weight, searched.C_, settings.tuning())
     return chosen.set_params(balance=searched.balance_)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import typer
+from scipy import sparse
 
 from deltarank.base.probabilities import problem_with_chances
 from deltarank.cli.goals import Goal, read_goal
@@ -26,7 +27,10 @@ ROUNDS = ("n_stumps", "n_trees", "n_iterations")
 
 @dataclass(frozen=True)
 class Settings:
-    """What the options say about a ranker; None where they say nothing."""
+    """What the options say about a ranker, None where they say nothing; and what its rows do.
+
+    Of those, `categorical` features are numbers of categories, and rows may be sparse.
+    """
 
     tune: bool | None = None
     C: float | None = None
@@ -36,6 +40,7 @@ class Settings:
     prune: float | None = None
     goal: Goal | None = None
     categorical: tuple[int, ...] = ()
+    is_sparse: bool = False
 
     def made_for(self, metric: str | None) -> "Settings":
         """Return the settings that serve a metric."""
@@ -47,6 +52,21 @@ class Settings:
                 f"--metric {metric} picks the weight {goal.weight!r}: leave --weight out"
             )
         return replace(self, weight=goal.weight, goal=goal)
+
+    def suited_to(self, preparation: Preparation, is_sparse: bool) -> "Settings":
+        """Return the settings for such rows."""
+        encoder = preparation.encoder
+        codes = () if encoder is None else encoder.code_features()
+        return replace(self, categorical=codes, is_sparse=is_sparse)
+
+    def tuning(self, **values: Any) -> Tuning:
+        """Return how parameters are chosen, among these values."""
+        return Tuning(
+            seed=self.seed,
+            categorical=self.categorical,
+            penalize_intercept=self.is_sparse,
+            **values,
+        )
 
 
 def find_recipe(name: str, settings: Settings) -> Recipe:
@@ -87,9 +107,7 @@ def make(recipe: Recipe, settings: Settings) -> Any:
     ordered = settings.weight == "rank" or (settings.goal and settings.weight != "uniform")
     balances = BALANCES if ordered else (0.0,)
     scoring = settings.goal.scoring if settings.goal else "neg_rank_loss"
-    tuning = Tuning(
-        seed=settings.seed, balances=balances, scoring=scoring, categorical=settings.categorical
-    )
+    tuning = settings.tuning(balances=balances, scoring=scoring)
     if is_tuned(recipe, settings):
         return recipe.tuned(settings.weight, tuning)
     return recipe.plain(settings.weight, getattr(settings, recipe.parameter), tuning)
@@ -143,9 +161,8 @@ def fit_prepared(
     """Fit a ranker to rows that are here."""
     from deltarank.cli.plan import note_end_of_grid, planned
 
-    if preparation.encoder is not None:
-        settings = replace(settings, categorical=preparation.encoder.code_features())
     X = preparation.transform(data.X)
+    settings = settings.suited_to(preparation, sparse.issparse(X))
 
     def fitted() -> Any:
         ranker = final_ranker(planned(name, recipe, settings, X, data.Y).fit(X, data.Y))
@@ -182,6 +199,5 @@ def _decided(recipe: Recipe, settings: Settings, ranker: Any) -> MetricRanker:
     assert goal.rule is not None, "others need none"
     names = ("C",) if recipe.parameter == "C" else ROUNDS
     value = next((choices[name] for name in names if name in choices), None)
-    tuning = Tuning(seed=settings.seed, categorical=settings.categorical)
-    again = recipe.plain(settings.weight, value, tuning)
+    again = recipe.plain(settings.weight, value, settings.tuning())
     return MetricRanker(again, metric=goal.rule, k=goal.k, random_state=settings.seed)
