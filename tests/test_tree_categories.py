@@ -1,5 +1,6 @@
 """Splits by sets of categories against the search written down, and against all splits."""
 
+from contextlib import suppress
 from itertools import permutations
 
 import numpy as np
@@ -287,6 +288,17 @@ def test_the_command_numbers_categories_and_serves_them(tmp_path, monkeypatch, c
     row = SingleRow(fitted.preparation)
     assert_array_equal(row({"shape": "s3", "size": 0.5}), [[3, 0.5]])
     assert_array_equal(row({"shape": "never met", "size": 0.5}), [[np.nan, 0.5]])
+    # Reasons give the names that the file has.
+    for i in (int(np.flatnonzero(np.isnan(codes))[0]), int(np.flatnonzero(codes == 3)[0])):
+        capsys.readouterr()
+        monkeypatch.setattr(
+            "sys.argv", ["deltarank", "explain", str(model), str(path), "--row", str(i)]
+        )
+        with suppress(SystemExit):
+            main()
+        told = capsys.readouterr().out
+        wanted = "(missing)" if np.isnan(codes[i]) else "s3"
+        assert f"shape\t{wanted}\t" in told
 
 
 def test_columns_that_name_several_categories_stay_columns_of_0_and_1():

@@ -51,6 +51,8 @@ def explain(
     x = X[[row]]
     first, second = _two_labels(ranker, x, labels)
     lines = reasons(ranker, x, first, second, top)
+    for line in lines:
+        line["value"] = "(missing)" if line["value"] is None else line["value"]
     show(lines, f"Row {row}: what puts {first} above {second}")
 
 

@@ -229,6 +229,15 @@ class Encoder:
             ]
         )
 
+    def code_columns(self) -> dict[int, CodeColumn]:
+        """Return the columns whose features are numbers of categories, by these features."""
+        if not any(isinstance(column, CodeColumn) for column in self.columns):
+            return {}  # naming the words of a text takes a while
+        sizes = [len(column.feature_names()) for column in self.columns]
+        firsts = np.cumsum([0, *sizes])[:-1].tolist()
+        pairs = zip(firsts, self.columns, strict=True)
+        return {first: column for first, column in pairs if isinstance(column, CodeColumn)}
+
     def code_features(self) -> tuple[int, ...]:
         """Return which features are numbers of categories.
 
@@ -238,10 +247,7 @@ class Encoder:
         >>> encoder.with_codes(X).code_features()
         (1,)
         """
-        sizes = [len(column.feature_names()) for column in self.columns]
-        firsts = np.cumsum([0, *sizes])[:-1].tolist()
-        kinds = [column.kind for column in self.columns]
-        return tuple(f for f, kind in zip(firsts, kinds, strict=True) if kind == CodeColumn.kind)
+        return tuple(self.code_columns())
 
     def _blocks(self, X: Any) -> list[Any]:
         """Return the features of each column."""

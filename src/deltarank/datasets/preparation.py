@@ -1,5 +1,6 @@
 """From rows of a file to what a ranker was fitted on: encoded, in order, dense or not, scaled."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -181,6 +182,18 @@ class Preparation:
             X = X[:, : self.n_features]
             X = sparse.csr_array((X.data, X.indices, X.indptr), (X.shape[0], self.n_features))
         return X.toarray() if self.dense and sparse.issparse(X) else X
+
+    def given(self, feature: int, value: float) -> float | str | None:
+        """Return the value of a feature of `transform` as it was given; None if it was missing."""
+        if not math.isfinite(value):
+            return None
+        codes = {} if self.encoder is None else self.encoder.code_columns()
+        if feature in codes:
+            return codes[feature].values[int(value)]
+        if self.scaler is not None and feature in self.scaler.columns:
+            at = self.scaler.columns.index(feature)
+            return float(value * self.scaler.scales[at] + self.scaler.means[at])
+        return value
 
     def to_json(self, *, packed: bool = False) -> dict[str, Any]:
         """Return the preparation as dicts, lists, strings and numbers; `packed` as in `Encoder`."""

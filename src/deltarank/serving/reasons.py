@@ -11,7 +11,7 @@ Line = dict[str, Any]
 def reasons(model: Model, x: Any, first: Any, second: Any, top: int) -> list[Line]:
     """Return one line per feature, the most important first; then the rest, the intercept, the sum.
 
-    Numbers that were brought to one scale are shown as they were given.
+    Values are shown as they were given, None where one is missing.
     """
     names = model.preparation.feature_names()
     explanation = explain(model.ranker, x, first, second, feature_names=range(len(names)))
@@ -26,9 +26,5 @@ def reasons(model: Model, x: Any, first: Any, second: Any, top: int) -> list[Lin
 
 
 def _line(model: Model, names: list[str], x: Any, feature: int, adds: float) -> Line:
-    value = float(x[0, feature])
-    scaler = model.preparation.scaler
-    if scaler is not None and feature in scaler.columns:
-        at = scaler.columns.index(feature)
-        value = value * scaler.scales[at] + scaler.means[at]
+    value = model.preparation.given(feature, float(x[0, feature]))
     return {"feature": names[feature], "value": value, "adds": adds}

@@ -1,7 +1,6 @@
 """What the server does, without the server: a model in memory, items in, rankings out."""
 
 import json
-import math
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,8 +196,7 @@ class Service:
         first, second = (self._label(name) for name in pair)
         lines = reasons(self.model, x, first, second, REASONS)
         for line in lines:
-            # A missing value took its own branch; JSON knows no NaN.
-            if line["value"] == "" or not math.isfinite(line["value"]):
+            if line["value"] == "":
                 line["value"] = None
         return {"above": _plain(first), "below": _plain(second), "reasons": lines}
 
