@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from deltarank import load
+from deltarank import load, save
+from deltarank.core.arrays import read_arrays
 from deltarank.storage.registry import STORED
 
 FOLDER = Path(__file__).parent / "models"
@@ -41,3 +42,13 @@ def test_a_model_with_its_preparation_ranks_a_table_as_it_did(tmp_path, capsys, 
     assert [row["labels"] for row in ranked] == [row["labels"] for row in KEPT["ranked"]]
     for row, kept in zip(ranked, KEPT["ranked"], strict=True):
         assert_allclose(row["scores"], kept["scores"], atol=1e-5)
+
+
+def test_a_tree_of_an_older_file_is_saved_as_trees_are_now(tmp_path):
+    save(load(FOLDER / "label_tree.delta"), tmp_path / "again.delta")
+    before, _ = read_arrays(FOLDER / "label_tree.delta")
+    after, _ = read_arrays(tmp_path / "again.delta")
+    assert "coef_.indices" in before.keys() - after.keys()
+    assert "coef_.gaps" in after.keys() - before.keys()
+    scores = load(tmp_path / "again.delta").decision_function(np.array(KEPT["rows"]))
+    assert_allclose(scores, KEPT["scores"]["label_tree"], rtol=1e-12, atol=1e-12)

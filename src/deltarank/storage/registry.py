@@ -24,7 +24,8 @@ class Stored:
     not_finite : tuple of str
         Arrays in which infinity or NaN has a meaning.
     maybe_sparse : mapping of str to str
-        Arrays that may be sparse, and how: "csr" or "csc".
+        Arrays that may be sparse, and how: "csr", "csc", or "gaps": as csc with gaps between row
+        numbers, which older files have as csr.
     feature_numbers : tuple of str
         Arrays that hold numbers of features, which kernels trust.
     """
@@ -97,7 +98,7 @@ STORED = {
             "converged_": "b v",
         },
         not_finite=("constants_",),
-        maybe_sparse={"coef_": "csr"},
+        maybe_sparse={"coef_": "gaps"},
     ),
     "AdaBoostRanker": Stored(
         "deltarank.rankers",

@@ -8,12 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from deltarank.core.arrays import Arrays, join_sparse
+from deltarank.core.gaps import join_gaps, split_gaps
 from deltarank.storage.checks import check_arrays, check_common, check_numbers
 from deltarank.storage.names import names_from_plain, names_to_plain
 from deltarank.storage.plain import from_plain, to_plain
 from deltarank.storage.registry import STORED, Stored
 
 _COMMON = ("n_features_in_", "_form")
+_GAPS_PARTS = ("data", "indptr", "gaps")
 
 
 def pack_ranker(ranker: Any, arrays: Arrays) -> dict[str, Any]:
@@ -22,7 +24,12 @@ def pack_ranker(ranker: Any, arrays: Arrays) -> dict[str, Any]:
     stored = STORED[name]
     if type(ranker) is not getattr(import_module(stored.home), name):
         raise ValueError(f"{name} cannot be saved: it is another class than {stored.home}.{name}")
-    arrays.update({key: getattr(ranker, key) for key in _present(ranker, stored.arrays, stored)})
+    for key in _present(ranker, stored.arrays, stored):
+        if stored.maybe_sparse.get(key) == "gaps":
+            parts = zip(_GAPS_PARTS, split_gaps(getattr(ranker, key)), strict=True)
+            arrays.update({f"{key}.{part}": array for part, array in parts})
+        else:
+            arrays[key] = getattr(ranker, key)
     kept = (*_present(ranker, stored.values, stored), *_COMMON)
     values = {key: to_plain(getattr(ranker, key), key) for key in kept}
     names = getattr(ranker, "feature_names_in_", None)
@@ -72,12 +79,15 @@ def _present(ranker: Any, names: Iterable[str], stored: Stored) -> list[str]:
 
 def _to_sparse(name: str, form: str, arrays: Arrays, n_columns: int) -> Any:
     """Put the three parts of a sparse array together, and see that they fit."""
-    if form == "csr":
-        kind, shape = sparse.csr_array, (len(arrays[f"{name}.indptr"]) - 1, n_columns)
-    else:
-        # The file holds no number of rows; the later check of shapes finds a wrong one.
-        kind, shape = sparse.csc_array, (int(arrays["intercept_"].shape[0]), n_columns)
+    # For columns the file holds no number of rows; the later check of shapes finds a wrong one.
+    n_rows = int(arrays["intercept_"].shape[0])
     try:
-        return join_sparse(arrays, name, kind, shape)
+        if form == "gaps" and f"{name}.gaps" in arrays:
+            values, starts, gaps = (arrays.pop(f"{name}.{part}") for part in _GAPS_PARTS)
+            return join_gaps(values, starts, gaps, n_rows)
+        if form == "csc":
+            return join_sparse(arrays, name, sparse.csc_array, (n_rows, n_columns))
+        n_rows = len(arrays[f"{name}.indptr"]) - 1
+        return join_sparse(arrays, name, sparse.csr_array, (n_rows, n_columns))
     except ValueError as error:
         raise ValueError(f"{name} is no sparse matrix: {error}") from None

@@ -56,9 +56,12 @@ class Options(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Coefficients of nodes, one row per node, and how they were found."""
+    """Coefficients of nodes, one row per node, and how they were found.
 
-    coef: sparse.csr_array
+    The coefficients of blocks of nodes are CSR, those of all nodes CSC: a search takes them so.
+    """
+
+    coef: sparse.csr_array | sparse.csc_array
     intercept: Array
     n_iter: Array
     gap: Array
@@ -158,9 +161,15 @@ def fit_nodes(rows: Rows, forest: Forest, options: Options) -> Fitted:
             else:
                 solved.append(Fitted(**earlier))
             done(done.at + float(costs[block].sum()))
-    coef, *others = zip(*solved, strict=True)
-    stacked = with_narrow_places(sparse.vstack(coef, format="csr"))
-    return Fitted(stacked, *map(np.concatenate, others))
+    return _joined(solved)
+
+
+def _joined(parts: list[Fitted]) -> Fitted:
+    """Put blocks of nodes together, coefficients feature by feature; the list is emptied."""
+    _, *others = zip(*parts, strict=True)
+    coef = with_narrow_places(sparse.vstack([part.coef for part in parts], format="csr"))
+    parts.clear()  # else there would be three copies
+    return Fitted(sparse.csc_array(coef), *map(np.concatenate, others))
 
 
 def _fingerprint(rows: Rows, forest: Forest, options: Options) -> str:

@@ -95,7 +95,7 @@ class LabelTreeRanker(Ranker):
 
     Attributes
     ----------
-    coef_ : CSR array of shape (n_nodes, d)
+    coef_ : CSC array of shape (n_nodes, d)
         Roots first, then the children of node 0, of node 1, and so on.
     intercept_ : array of shape (n_nodes,)
     child_starts_ : array of shape (n_nodes + 1,)

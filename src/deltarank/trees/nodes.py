@@ -32,8 +32,8 @@ class Nodes:
         Leaf of each label, or -1.
     parents : array of shape (n_nodes,)
     depth : int
-    coef : CSR array of shape (n_nodes, d)
-        float32.
+    coef : CSC array of shape (n_nodes, d)
+        float32; CSR where it comes from the file of an older release.
     intercept : array of shape (n_nodes,)
         float64.
     """
@@ -42,7 +42,7 @@ class Nodes:
     leaves: Array
     parents: Array
     depth: int
-    coef: sparse.csr_array
+    coef: sparse.csc_array | sparse.csr_array
     intercept: Array
 
     @classmethod
@@ -62,7 +62,7 @@ class Nodes:
 
     @cached_property
     def _by_feature(self) -> sparse.csc_array:
-        """The coefficients feature by feature, made when a ranking first wants them."""
+        """The coefficients feature by feature: they themselves, but for older files."""
         return sparse.csc_array(self.coef)
 
     @cached_property

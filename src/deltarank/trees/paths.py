@@ -31,15 +31,17 @@ class Paths(NamedTuple):
     def to(cls, nodes: Nodes, label: int) -> "Paths":
         """Return the paths to a label that the trees have."""
         leaves = nodes.leaves[:, label]
-        coef = np.zeros((len(leaves), nodes.depth, nodes.coef.shape[1]))
-        intercept = np.full(coef.shape[:2], np.inf)
+        ways = np.full((len(leaves), nodes.depth), -1)
         for tree, node in enumerate(leaves):
             for step in range(nodes.depth):
                 if node < 0:
                     break
-                coef[tree, step] = nodes.coef[[node]].toarray()[0]
-                intercept[tree, step] = nodes.intercept[node]
+                ways[tree, step] = node
                 node = nodes.parents[node]
+        coef, intercept = np.zeros((*ways.shape, nodes.coef.shape[1])), np.full(ways.shape, np.inf)
+        met = ways >= 0
+        coef[met] = nodes.coef[ways[met]].toarray()  # all at once: a look through every coefficient
+        intercept[met] = nodes.intercept[ways[met]]
         return cls(coef, intercept)
 
     def contributions(self, row: Floats) -> tuple[Floats, float]:
