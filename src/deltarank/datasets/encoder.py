@@ -230,7 +230,14 @@ class Encoder:
         )
 
     def code_columns(self) -> dict[int, CodeColumn]:
-        """Return the columns whose features are numbers of categories, by these features."""
+        """Return the columns whose features are numbers of categories, by these features.
+
+        Examples
+        --------
+        >>> encoder, X = Encoder.fit_transform({"size": [1, 2], "colour": ["red", "blue"]})
+        >>> encoder.with_codes(X).code_columns()[1].values
+        ('blue', 'red')
+        """
         if not any(isinstance(column, CodeColumn) for column in self.columns):
             return {}  # naming the words of a text takes a while
         sizes = [len(column.feature_names()) for column in self.columns]

@@ -184,7 +184,14 @@ class Preparation:
         return X.toarray() if self.dense and sparse.issparse(X) else X
 
     def given(self, feature: int, value: float) -> float | str | None:
-        """Return the value of a feature of `transform` as it was given; None if it was missing."""
+        """Return the value of a feature of `transform` as it was given; None if it was missing.
+
+        Examples
+        --------
+        >>> preparation = Preparation(1, scaler=Scaler((0,), (5.0,), (2.0,)))
+        >>> preparation.given(0, -1.0), preparation.given(0, float("nan"))
+        (3.0, None)
+        """
         if not math.isfinite(value):
             return None
         codes = {} if self.encoder is None else self.encoder.code_columns()
