@@ -71,7 +71,12 @@ ALGORITHMS = {
     "WBR-KLR": Algorithm(
         RECIPES["kernel"], "weighted logistic regression on a Nystrom map of the Gaussian kernel"
     ),
+    "WBR-GT": Algorithm(
+        RECIPES["boosted-trees"], "gradient-boosted trees with a value for every label in each leaf"
+    ),
 }
+# Whose rounds are not of stumps that all labels share, and the grids that these come from.
+GRIDS = {"WBR-AB": "stumps", "WBR-GT": "trees"}
 # The rivals, pairwise against univariate, with the same surrogate.
 RIVALS = {"exponential": ("AB.MR", "WBR-AB"), "logistic": ("LLLR", "WBR-LR")}
 
@@ -80,4 +85,4 @@ def grid_of(row: Mapping[str, Any]) -> list[float]:
     """Return the values that the parameter of a row was chosen from."""
     if ALGORITHMS[row["algorithm"]].recipe.parameter == "C":
         return list(row["Cs"])
-    return list(row["stumps" if row["algorithm"] == "WBR-AB" else "rounds"])
+    return list(row[GRIDS.get(row["algorithm"], "rounds")])

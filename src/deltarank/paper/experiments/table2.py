@@ -18,14 +18,16 @@ from deltarank.paper.experiments.presets import MOST_ROUNDS, Preset
 from deltarank.paper.experiments.published import TABLE2
 from deltarank.recipes import Tuning
 
-COLUMNS = ("AB.MR", "WBR-AB", "LLLR", "WBR-LR", "AB.MH", "BR", "WBR-KLR")
+COLUMNS = ("AB.MR", "WBR-AB", "LLLR", "WBR-LR", "AB.MH", "BR", "WBR-KLR", "WBR-GT")
 # Linear losses since: BR is u1 of Wu et al. (2021), WBR-LR is u2.
 SUCCESSORS = ("BR", "WBR-LR", "u3", "u4", "balance", "pairwise")
 LATER = tuple(name for name in SUCCESSORS if name not in COLUMNS)
 VARIANTS = ("raw", "standardised")
-# Stumps do not depend on the scale of features; the kernel needs standardised ones.
+# Stumps and trees do not depend on the scale of features; the kernel needs standardised ones.
 ONLY = {name: "raw" for name in COLUMNS if not ALGORITHMS[name].recipe.scale}
 ONLY["WBR-KLR"] = "standardised"
+# Their one variant stands beside either variant of others.
+NON_LINEAR = ("WBR-KLR", "WBR-GT")
 # Neighbouring test rows of mediamill are alike: differences of losses have a lag-1 correlation of
 # up to .29, and none beyond some 20 rows. Rows of the other sets show none.
 BLOCKS = {"mediamill": 50}
@@ -40,7 +42,7 @@ def jobs(preset: Preset) -> list[Job]:
         n_splits = preset.n_splits if CATALOGUE[name].split == "random" else 1
         all_jobs += [
             {"data_set": name, "features": variant, "split": split, "algorithm": algorithm,
-             **preset.tuning(name)}
+             **preset.tuning(name, algorithm)}
             for split in range(n_splits)
             for algorithm in (*COLUMNS, *LATER)
             for variant in VARIANTS
@@ -99,8 +101,8 @@ def note(rows: list[Row]) -> str:
            "deviation)." if shuffled else "."),
         "Parameters are chosen by cross-validation inside the training rows.",
         "Linear rankers see raw and standardised features (sparse ones are scaled, not centred), "
-        "stumps do not tell them apart, and the kernel takes standardised ones. Stumps have at "
-        "most 256 thresholds a feature.",
+        "stumps and trees do not tell them apart, and the kernel takes standardised ones. Stumps "
+        "have at most 256 thresholds a feature.",
     ]  # fmt: skip
     if ended:
         sentences.append(
@@ -160,12 +162,15 @@ def _cell(losses: list[float], printed: float | None, applies: bool) -> str:
 def _rival_rows(rows: list[Row]) -> Iterable[Row]:
     pairs = [*RIVALS.values(), ("AB.MR", "AB.MH"), ("BR", "WBR-LR")]
     pairs += [(name, "WBR-LR") for name in LATER]
-    pairs += [(name, "WBR-KLR") for name in ("AB.MR", "WBR-AB", "LLLR", "WBR-LR")]
+    rivals = ("AB.MR", "WBR-AB", "LLLR", "WBR-LR")
+    pairs += [(name, "WBR-KLR") for name in rivals]
+    pairs += [(name, "WBR-GT") for name in (*rivals, "WBR-KLR")]
     for name in dict.fromkeys(row["data_set"] for row in rows):
         for variant in VARIANTS:
             for first, second in pairs:
                 # Stumps do not tell variants apart, so their one variant is everybody's.
-                fits = {ONLY.get(a, variant) for a in (first, second) if a != "WBR-KLR"}
+                others = [a for a in (first, second) if a not in NON_LINEAR]
+                fits = {ONLY.get(a, variant) for a in others or (first,)}
                 one, other = (_of(rows, name, ONLY.get(a, variant), a) for a in (first, second))
                 if not one or not other or variant not in fits:
                     continue
