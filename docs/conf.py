@@ -82,6 +82,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery.InOrder",
     "reset_modules": ("matplotlib", "gallery.house_style"),
     "image_srcset": ["2x"],
+    # Twice what a page shows, for sharp screens.
+    "thumbnail_size": (860, 500),
     "show_signature": False,
     "write_computation_times": False,
     "download_all_examples": False,
